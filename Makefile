@@ -1,0 +1,83 @@
+## flashsteps: FlashAttention in eight numbered steps
+##
+##   make run                     install what is missing, build, run the eight steps in order, print the ladder
+##   make test                    install what is missing, build, run all tests
+##
+##   make build                   build the eight programs
+##   make step01 ... step08       build and run one step; ARGS='--help' passes arguments
+##   make diff FROM=04 TO=05      what changes from one step to another
+##   make ladder                  build, and write the ladder table into README.md
+##   make format                  clang-format over the runner, the programs and the tests
+##   make clean                   remove what was built
+##
+##   NO_INSTALL=1 make run        install nothing: list what is missing
+##   JOBS=4 make test             compile with 4 processes (default: one for each core)
+
+# Every command of CMake is printed before it runs: each can be typed by hand.
+
+SHELL := bash
+JOBS ?= $(shell nproc)
+
+# The steps are the folders: 01_safe_softmax_3pass, 02_online_softmax_2pass, ...
+steps := $(notdir $(wildcard steps/[0-9][0-9]_*))
+numbers := $(foreach step,$(steps),$(firstword $(subst _, ,$(step))))
+folder = $(notdir $(wildcard steps/$(1)_*))
+
+# The targets run one after the other; compilers run in parallel, under the make that CMake starts. That make is
+# told how many by -j, and must not find the flags of this one.
+.NOTPARALLEL:
+unexport MAKEFLAGS MFLAGS MAKELEVEL
+
+.PHONY: help run build test ladder diff format clean
+help:
+	@sed -n 's/^## \{0,1\}//p' Makefile
+
+run: build $(steps:%=run-%)
+	build/ladder
+
+.PHONY: $(steps:%=run-%)
+$(steps:%=run-%): run-%: build
+	build/$*
+
+build:
+	@bash .ci/packages run
+	cmake --preset cpu
+	cmake --build --preset cpu -j $(JOBS)
+
+test:
+	@bash .ci/packages test
+	cmake --preset test
+	cmake --build --preset test -j $(JOBS)
+	ctest --preset test
+
+ladder: build
+	build/ladder --update README.md
+
+.PHONY: $(numbers:%=step%)
+$(numbers:%=step%): step%:
+	@bash .ci/packages run
+	cmake --preset cpu
+	cmake --build --preset cpu -j $(JOBS) --target $(call folder,$*)
+	build/$(call folder,$*) $(ARGS)
+
+# The algorithm files that two steps have in common, side by side
+from := $(if $(FROM),$(call folder,$(FROM)))
+to := $(if $(TO),$(call folder,$(TO)))
+common_files := $(foreach file,forward.hpp backward.hpp,$(if $(and $(wildcard steps/$(from)/$(file)),$(wildcard steps/$(to)/$(file))),$(file)))
+one_diff = diff -u steps/$(from)/$(1) steps/$(to)/$(1) || [ $$? -eq 1 ]
+define newline
+
+
+endef
+
+diff:
+	@[ -n "$(from)" ] && [ -n "$(to)" ] || { echo "make diff FROM=04 TO=05: FROM and TO are two of $(numbers)" >&2; exit 2; }
+	@[ -n "$(common_files)" ] || { echo "Steps $(FROM) and $(TO) have no algorithm file in common" >&2; exit 2; }
+	$(foreach file,$(common_files),$(call one_diff,$(file))$(newline)	)
+
+# Not the pages (forward.hpp, backward.hpp) and the tiles under them: their columns of shapes are set by hand
+format:
+	find common/runner steps tests -name '*.[hc]pp' ! -name forward.hpp ! -name backward.hpp -exec clang-format -i {} +
+
+clean:
+	rm -rf build build-asan
