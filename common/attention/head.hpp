@@ -1,0 +1,47 @@
+#pragma once
+// What a step computes: the attention of one head, its gradients, and which tiles of it matter.
+#include "common/attention/watch.hpp"
+#include "common/memory/slow.hpp"
+#include <array>
+#include <string_view>
+
+namespace flashsteps {
+
+/// The tensors whose traffic is counted. Those after dv are a step's own, in slow memory.
+namespace tensor {
+inline constexpr Name q{0}, k{1}, v{2}, o{3}, lse{4}, d_o{5}, d_lse{6}, dq{7}, dk{8}, dv{9}, m{10}, l{11}, delta{12}, s{13}, p{14}, dp{15}, ds{16}, x{17}, a{18};
+inline constexpr std::array<std::string_view, name_count> text{"q",  "k", "v", "o",     "lse", "do", "dlse", "dq", "dk", "dv",
+                                                               "m",  "l", "D", "s",     "p",   "dp", "ds",   "x",  "a",  ""};
+}  // namespace tensor
+
+/// One head. Row i sees the keys j <= i + diagonal.
+template <class T> struct Head {
+  Slow<const T> q, k, v;  // [Nq x d]  [Nk x d]  [Nk x dv]
+  Slow<T> o, lse;         // [Nq x dv] [Nq x 1]
+  T scale;
+  Index br, bc;
+  Index diagonal;  // Nk - Nq if causal; Nk, that is no mask, if not
+  Watch<T> watch{};
+
+  /// The same attention for the query rows i alone: rows are independent.
+  Head rows(Range i) const { return {q[i], k, v, o[i], lse[i], scale, br, bc, diagonal + i.begin, watch.rows(i)}; }
+};
+
+/// Its gradients: dO comes in, and dL where the loss depends on L; the others go out.
+template <class T> struct Gradients {
+  Slow<const T> d_o;     // [Nq x dv]
+  Slow<const T> d_lse;   // [Nq x 1], or no rows
+  Slow<T> dq, dk, dv;    // [Nq x d]  [Nk x d]  [Nk x dv]
+};
+
+/// Three kinds of tile: no pair with j <= i + diagonal, only such pairs, or some (7.2).
+enum TileKind { skip, full, partial };
+
+/// Of which kind is the tile of queries i and keys j?
+inline TileKind kind_of_tile(Range i, Range j, Index diagonal) {
+  if (j.begin > i.end - 1 + diagonal) return skip;
+  if (j.end - 1 <= i.begin + diagonal) return full;
+  return partial;
+}
+
+}  // namespace flashsteps

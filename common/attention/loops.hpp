@@ -1,0 +1,129 @@
+#pragma once
+// The loops behind the verbs, written once for speed: blocks of packets and columns whose sums stay in registers.
+#include "common/memory/tile.hpp"
+#include <cstdint>
+
+namespace flashsteps {
+
+/// sum += x y: the one operation that a matrix product consists of. A number type that counts may overload it.
+template <class P, class Q> [[gnu::always_inline]] inline void add_term(P& sum, const P& x, const Q& y) { sum += x * y; }
+
+/// Calls body<P>(p) for P packets at a time from packet p on: 4 (or `most`), then 2, then 1 for what is left.
+template <class T, int most = 4, class Body> [[gnu::always_inline]] inline void for_packets(Index packets, Body body) {
+  Index p = 0;
+  if constexpr (lanes<T> > 1) {
+    if constexpr (most == 4)
+      for (; p + 4 <= packets; p += 4) body.template operator()<4>(p);
+    for (; p + 2 <= packets; p += 2) body.template operator()<2>(p);
+  }
+  for (; p < packets; ++p) body.template operator()<1>(p);
+}
+
+/// update(c, sum, p) for P packets, from p on, of W columns at a time, from j on, and the sums of A B that belong there.
+/// Each sum starts from zero and lives in a register. Returns the first column that is left over.
+template <int P, int W, class T, class Update> [[gnu::noinline]] Index columns(const Tile<T>& a, View<T> b, Tile<T>& c, Update update, Index p, Index j) {
+  const Index terms = a.cols(), a_stride = a.packets(), c_stride = c.packets();  // copies, for a store through a packet may alias everything
+  for (; j + W <= b.cols; j += W) {
+    Packet<T> sum[W][P];
+#pragma GCC unroll 16
+    for (int w = 0; w < W; ++w)
+#pragma GCC unroll 16
+      for (int r = 0; r < P; ++r) sum[w][r] = Packet<T>{};
+    const Packet<T>* x = a.column() + p;
+    const T* y = &b(0, j);
+    // The tile behind this one is likely the next to be loaded: fetch it. An address that is not there is not an error.
+    const std::uintptr_t next = reinterpret_cast<std::uintptr_t>(b.data) + (b.rows * b.cols + j * terms) * sizeof(T);
+#pragma GCC unroll 2
+    for (Index k = 0; k < terms; ++k, x += a_stride, y += b.row_stride) {
+      if (lanes<T> > 1 && k % 2 == 0) __builtin_prefetch(reinterpret_cast<const void*>(next + k * W * sizeof(T)), 0, 2);
+#pragma GCC unroll 16
+      for (int w = 0; w < W; ++w)
+#pragma GCC unroll 16
+        for (int r = 0; r < P; ++r) add_term(sum[w][r], x[r], y[w * b.col_stride]);
+    }
+    Packet<T>* out = c.column(j) + p;
+#pragma GCC unroll 16
+    for (int w = 0; w < W; ++w, out += c_stride)
+#pragma GCC unroll 16
+      for (int r = 0; r < P; ++r) update(out[r], sum[w][r], p + r);
+  }
+  return j;
+}
+
+/// Is every number finite? A finite number times 0 is 0, any other NaN.
+template <class T> [[gnu::noinline]] bool all_finite(const T* data, Index lines, Index length, Index stride) {
+  LoosePacket<T> sum[4] = {LoosePacket<T>{}, LoosePacket<T>{}, LoosePacket<T>{}, LoosePacket<T>{}};
+  T rest(0);
+  for (Index line = 0; line < lines; ++line, data += stride) {
+    const LoosePacket<T>* x = reinterpret_cast<const LoosePacket<T>*>(data);
+    Index n = length / lanes<T>, p = 0;
+    for (; p + 4 <= n; p += 4)
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) sum[r] += x[p + r] * T(0);
+    for (; p < n; ++p) sum[0] += x[p] * T(0);
+    for (Index i = n * lanes<T>; i < length; ++i) rest += data[i] * T(0);
+  }
+  const LoosePacket<T> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  if constexpr (lanes<T> > 1)
+    for (int i = 0; i < lanes<T>; ++i) rest += all[i];
+  else rest += all;
+  return rest == T(0);
+}
+template <class T> bool all_finite(const View<T>& x) {
+  return x.col_stride == 1 ? all_finite(x.data, x.rows, x.cols, x.row_stride) : all_finite(x.data, x.cols, x.rows, x.col_stride);
+}
+
+/// The product over what is there (E2), term by term in the same order: for tiles in which NaN or infinity stands beside what is masked.
+template <class T, class Update> [[gnu::noinline]] void product_over_present(const Tile<T>& a, const View<T>& b, Tile<T>& c, Update update) {
+  std::vector<T> column(c.packets() * lanes<T>);
+  for (Index j = 0; j < b.cols; ++j) {
+    for (Index i = 0; i < c.rows(); ++i) {
+      T sum(0);
+      for (Index k = 0; k < b.rows; ++k)
+        if ((a.present.all() || a.present.has(i, k)) && (!b.present || b.present->has(k, j))) add_term(sum, a(i, k), b(k, j));
+      column[i] = sum;
+    }
+    for (Index p = 0; p < c.packets(); ++p) update(c.column(j)[p], reinterpret_cast<const LoosePacket<T>*>(column.data())[p], p);
+  }
+}
+
+/// update(c, sum, p) for every packet of C and the sums of A B that belong there.
+template <class T, class Update> void product(const Tile<T>& a, const View<T>& b, Tile<T>& c, Update update) {
+  if (!a.present.all() && !all_finite(b)) return product_over_present(a, b, c, update);
+  if (b.present && !all_finite(view(a))) return product_over_present(a, b, c, update);
+  for_packets<T, simd_registers == 32 ? 4 : 2>(c.packets(), [&]<int P>(Index p) {
+    Index j = 0;
+    if constexpr (lanes<T> > 1) {
+      j = columns<P, 6>(a, b, c, update, p, j);
+      j = columns<P, 4>(a, b, c, update, p, j);
+      j = columns<P, 2>(a, b, c, update, p, j);
+    }
+    columns<P, 1>(a, b, c, update, p, j);
+  });
+}
+
+/// c = f(c, packet, column) for every packet of a tile
+template <class T, class F> [[gnu::always_inline]] inline void each(Tile<T>& c, F f) {
+  for (Index j = 0; j < c.cols(); ++j)
+    for (Index p = 0; p < c.packets(); ++p) c.column(j)[p] = f(c.column(j)[p], p, j);
+}
+
+/// store(p, sum) for every packet of rows: the columns summed one after another, so that a row's sum does not depend on how many
+/// columns follow. (Eigen's rowwise().sum() groups them by their count.)
+template <class T, class Store> [[gnu::always_inline]] inline void sum_columns(const Tile<T>& s, Store store) {
+  for_packets<T>(s.packets(), [&]<int P>(Index p) {
+    Packet<T> sum[P];
+#pragma GCC unroll 4
+    for (int r = 0; r < P; ++r) sum[r] = Packet<T>{};
+    for (Index j = 0; j < s.cols(); ++j)
+#pragma GCC unroll 4
+      for (int r = 0; r < P; ++r) sum[r] += s.column(j)[p + r];
+#pragma GCC unroll 4
+    for (int r = 0; r < P; ++r) store(p + r, sum[r]);
+  });
+}
+
+/// E6: the shift of a row that has seen no key is 0, so that E(-inf, -inf) = 0.
+template <class T> Packet<T> guarded(const Packet<T>& m) { return m == Packet<T>{} - infinity<T> ? Packet<T>{} : m; }
+
+}  // namespace flashsteps

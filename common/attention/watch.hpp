@@ -1,0 +1,47 @@
+#pragma once
+// Watching one row: what a step knows of it after every key or tile. It counts nothing and costs nothing when nobody watches.
+#include "common/memory/range.hpp"
+#include "common/memory/tile.hpp"
+#include <vector>
+
+namespace flashsteps {
+
+/// What is known of a row when `keys` keys have been seen in this sweep: m, l and o as the step holds them.
+template <class T> struct Moment {
+  int sweep;
+  Index keys;
+  T m, l;
+  std::vector<T> o;
+};
+
+/// The log of one row, if it is wanted. Called with the rows i of a tile, the keys j, and its m, l and o.
+template <class T> class Watch {
+ public:
+  Watch() = default;
+  Watch(std::vector<Moment<T>>& log, Index row) : log_(&log), row_(row) {}
+  Watch rows(Range i) const {
+    if (!log_ || row_ < i.begin || row_ >= i.end) return {};
+    return {*log_, row_ - i.begin};
+  }
+
+  /// A tile of queries: o is [Br x dv].
+  void operator()(Range i, Range j, const Tile<T>& m, const Tile<T>& l, const Tile<T>& o) const {
+    if (log_ && row_ >= i.begin && row_ < i.end) note(1, j.end, m(row_ - i.begin), l(row_ - i.begin), o, row_ - i.begin);
+  }
+  /// One query: o is [dv x 1].
+  void operator()(int sweep, Range i, Range j, const Tile<T>& m, const Tile<T>& l, const Tile<T>& o) const {
+    if (log_ && row_ == i.begin) note(sweep, j.end, m(0), l(0), o, -1);
+  }
+
+ private:
+  std::vector<Moment<T>>* log_ = nullptr;
+  Index row_ = 0;
+
+  [[gnu::noinline]] void note(int sweep, Index keys, T m, T l, const Tile<T>& o, Index row) const {
+    Moment<T> moment{sweep, keys, m, l, {}};
+    for (Index c = 0; c < (row < 0 ? o.rows() : o.cols()); ++c) moment.o.push_back(row < 0 ? o(c) : o(row, c));
+    log_->push_back(std::move(moment));
+  }
+};
+
+}  // namespace flashsteps

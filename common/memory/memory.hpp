@@ -1,0 +1,147 @@
+#pragma once
+// The two-level memory: every element that a step reads from slow memory or writes to it goes through here and is counted.
+#include "common/memory/slow.hpp"
+#include "common/memory/tile.hpp"
+#include <array>
+
+namespace flashsteps {
+
+/// Elements that moved between slow memory and the chip. An atomic add counts one, and neither as a read nor as a write.
+struct Traffic {
+  Index reads = 0, writes = 0, atomics = 0;
+  Traffic& operator+=(const Traffic& t) {
+    reads += t.reads, writes += t.writes, atomics += t.atomics;
+    return *this;
+  }
+  bool operator==(const Traffic&) const = default;
+};
+
+/// Traffic by tensor.
+struct Counts {
+  std::array<Traffic, name_count> of{};
+  Traffic& operator[](Name name) { return of[int(name)]; }
+  const Traffic& operator[](Name name) const { return of[int(name)]; }
+  Counts& operator+=(const Counts& c) {
+    for (int n = 0; n < name_count; ++n) of[n] += c.of[n];
+    return *this;
+  }
+  Traffic total() const {
+    Traffic sum;
+    for (const Traffic& t : of) sum += t;
+    return sum;
+  }
+  bool operator==(const Counts&) const = default;
+};
+
+/// Stands around a product that a library computes; a number type that counts its own operations may specialise it.
+template <class T> struct LibraryProduct {
+  LibraryProduct(Index, Index, Index) {}
+};
+
+/// The memory as one thread block sees it: slow memory, and fast memory of `capacity` elements.
+class Memory {
+ public:
+  explicit Memory(Index capacity = std::numeric_limits<Index>::max()) : chip_(capacity) {}
+  Memory(const Memory&) = delete;
+
+  /// LOAD x, read where it lies.
+  template <class T> Loaded<std::remove_const_t<T>> load(const Slow<T>& x) {
+    counts_[x.name_].reads += x.size();
+    return {{x.data_, x.rows(), x.cols(), x.stride_, 1}, {chip_, x.size()}};
+  }
+  /// LOAD x, copied so that its rows lie in the SIMD lanes.
+  template <class T> Tile<std::remove_const_t<T>> load_lanes(const Slow<T>& x) {
+    counts_[x.name_].reads += x.size();
+    Tile<std::remove_const_t<T>> tile(chip_, x.rows(), x.cols());
+    gather(tile, map(x));
+    return tile;
+  }
+  /// LOAD x^T, copied so that the columns of x lie in the SIMD lanes.
+  template <class T> Tile<std::remove_const_t<T>> load_lanes(const Transposed<T>& x) {
+    counts_[x.of.name_].reads += x.of.size();
+    Tile<std::remove_const_t<T>> tile(chip_, x.of.cols(), x.of.rows());
+    gather(tile, map(x.of).transpose());
+    return tile;
+  }
+  /// A tile that is born on chip.
+  template <class T> Tile<T> tile(Index rows, Index cols, T value) { return {chip_, rows, cols, value}; }
+
+  /// STORE x
+  template <class T> void store(const Tile<T>& tile, const Slow<T>& x) {
+    counts_[x.name_].writes += x.size();
+    map(x).array() = tile.bare();
+  }
+  template <class T> void store(const Tile<T>& tile, const Transposed<T>& x) {
+    counts_[x.of.name_].writes += x.of.size();
+    map(x.of).array() = tile.bare().transpose();
+  }
+  /// STORE the same number everywhere
+  template <class T> void fill(const Slow<T>& x, std::type_identity_t<T> value) {
+    counts_[x.name_].writes += x.size();
+    map(x).array() = value;
+  }
+  /// ATOMIC x += tile^T
+  template <class T> void atomic_add(const Tile<T>& tile, const Transposed<T>& x) {
+    counts_[x.of.name_].atomics += x.of.size();
+    map(x.of).array() += tile.bare().transpose();
+  }
+
+  // Matrices in slow memory, multiplied as a library does it: one read an operand, one write of the result (0.4).
+
+  /// C = x A B; A, B or both may be transposed
+  template <class T, class A, class B> void multiply(std::type_identity_t<T> x, const A& a, const B& b, const Slow<T>& c) {
+    count_product(a, b, c);
+    product(x, map(a), map(b), map(c));
+  }
+  /// The same for weights A: a row of zeros belongs to a query that saw no key (E1), so what it would multiply is not there.
+  template <class T, class A, class B> void multiply_weights(std::type_identity_t<T> x, const A& a, const B& b, const Slow<T>& c) {
+    count_product(a, b, c);
+    product(x, map(a), map(b), map(c));
+    if (finite(map(c))) return;
+    const auto empty = [&a](Index i) { return (rows_of(a).row(i).array() == T(0)).all(); };
+    if constexpr (is_transposed<A>) {
+      Plain<T> cleaned = map(b);
+      for (Index i = 0; i < cleaned.rows(); ++i)
+        if (empty(i)) cleaned.row(i).setZero();
+      product(x, map(a), cleaned, map(c));
+    } else {
+      for (Index i = 0; i < c.rows(); ++i)
+        if (empty(i)) map(c).row(i).setZero();
+    }
+  }
+
+  /// Adds what another thread block did; the peak is that of the larger one.
+  void add(const Memory& other) {
+    chip_.add(other.chip_);
+    counts_ += other.counts_;
+  }
+  Index capacity() const { return chip_.capacity(); }
+  Index peak() const { return chip_.peak(); }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  OnChip chip_;
+  Counts counts_;
+
+  template <class X> static constexpr bool is_transposed = requires(const X& x) { x.of; };
+  template <class T> static SlowMap<T> map(const Slow<T>& x) { return {x.data_, x.rows(), x.cols(), Eigen::OuterStride<>(x.stride_)}; }
+  template <class T> static auto map(const Transposed<T>& x) { return map(x.of).transpose(); }
+  template <class T> static SlowMap<T> rows_of(const Slow<T>& x) { return map(x); }
+  template <class T> static SlowMap<T> rows_of(const Transposed<T>& x) { return map(x.of); }
+  template <class X> static bool finite(const X& x) { return ((x.array() * typename X::Scalar(0)).array() == typename X::Scalar(0)).all(); }
+
+  template <class T> void count_read(const Slow<T>& x) { counts_[x.name_].reads += x.size(); }
+  template <class T> void count_read(const Transposed<T>& x) { count_read(x.of); }
+  template <class A, class B, class T> void count_product(const A& a, const B& b, const Slow<T>& c) {
+    count_read(a);
+    count_read(b);
+    counts_[c.name_].writes += c.size();
+  }
+  template <class T, class A, class B, class C> static void product(T x, const A& a, const B& b, C&& c) {
+    const LibraryProduct<T> here(a.rows(), a.cols(), b.cols());
+    if (a.cols() == 0) c.setZero();
+    else c.noalias() = x * (a * b);
+  }
+};
+
+}  // namespace flashsteps

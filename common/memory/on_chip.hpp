@@ -1,0 +1,80 @@
+#pragma once
+// The fast memory of one thread block: it counts the elements that live there, and hands out room for tiles.
+#include "common/memory/range.hpp"
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace flashsteps {
+
+/// Thrown when a tile does not fit into fast memory any more.
+struct DoesNotFit : std::length_error {
+  DoesNotFit(Index needed, Index capacity)
+      : std::length_error("on chip: " + std::to_string(needed) + " elements are needed at once, there is room for " + std::to_string(capacity)) {}
+};
+
+/// A piece of storage that starts on a cache line.
+struct Block {
+  struct Free { void operator()(void* p) const { ::operator delete(p, std::align_val_t(64)); } };
+  std::unique_ptr<void, Free> data;
+  Index bytes = 0;
+  explicit Block(Index n) : data(n > 0 ? ::operator new(n, std::align_val_t(64)) : nullptr), bytes(n) {}
+};
+
+/// Fast memory: so many elements and no more.
+class OnChip {
+ public:
+  explicit OnChip(Index capacity) : capacity_(capacity) {}
+  Index capacity() const { return capacity_; }
+  /// The most elements that ever lived here at once.
+  Index peak() const { return peak_; }
+  void add(const OnChip& other) { peak_ = std::max(peak_, other.peak_); }
+
+ private:
+  friend class Claim;
+  Index capacity_, used_ = 0, peak_ = 0;
+  std::vector<Block> free_;  // kept for the next tile: malloc would give large blocks back to the system every time
+
+  Block take(Index elements, Index bytes) {
+    if (used_ + elements > capacity_) throw DoesNotFit(used_ + elements, capacity_);
+    peak_ = std::max(peak_, used_ += elements);
+    const auto fits = std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.bytes == bytes; });
+    if (bytes == 0 || fits == free_.end()) return Block(bytes);
+    std::swap(*fits, free_.back());
+    Block block = std::move(free_.back());
+    free_.pop_back();
+    return block;
+  }
+  void give(Index elements, Block block) {
+    used_ -= elements;
+    if (block.bytes > 0) free_.push_back(std::move(block));
+  }
+};
+
+/// So many elements of it, for as long as the claim lives, and storage for them if they are not read in place.
+class Claim {
+ public:
+  Claim(OnChip& chip, Index elements, Index bytes = 0) : chip_(&chip), elements_(elements), block_(chip.take(elements, bytes)) {}
+  Claim(Claim&& c) noexcept : chip_(std::exchange(c.chip_, nullptr)), elements_(c.elements_), block_(std::move(c.block_)) {}
+  Claim& operator=(Claim&& c) noexcept {
+    std::swap(chip_, c.chip_);
+    std::swap(elements_, c.elements_);
+    std::swap(block_, c.block_);
+    return *this;
+  }
+  ~Claim() {
+    if (chip_) chip_->give(elements_, std::move(block_));
+  }
+  OnChip& chip() const { return *chip_; }
+  void* data() const { return block_.data.get(); }
+
+ private:
+  OnChip* chip_;
+  Index elements_;
+  Block block_;
+};
+
+}  // namespace flashsteps

@@ -1,0 +1,41 @@
+#pragma once
+// One SIMD register of numbers: the compiler's own vector types, no intrinsics.
+// A type without SIMD form, such as a number of 50 digits, is a packet of one lane.
+#include <limits>
+#include <type_traits>
+
+#ifdef __FAST_MATH__
+#error "flashsteps computes with infinity and NaN: build it without -ffast-math"
+#endif
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "flashsteps computes with infinity and NaN: build it without -ffinite-math-only (-ffast-math, -Ofast)"
+#endif
+
+namespace flashsteps {
+
+#if defined(__AVX512F__)
+inline constexpr int simd_bytes = 64, simd_registers = 32;
+#elif defined(__AVX__)
+inline constexpr int simd_bytes = 32, simd_registers = 16;
+#else
+inline constexpr int simd_bytes = 16, simd_registers = 16;
+#endif
+
+/// Numbers in a packet.
+template <class T> inline constexpr int lanes = 1;
+template <> inline constexpr int lanes<float> = simd_bytes / sizeof(float);
+template <> inline constexpr int lanes<double> = simd_bytes / sizeof(double);
+
+template <class T, int N> struct Simd {
+  typedef T type __attribute__((vector_size(sizeof(T) * N), may_alias));
+  typedef T unaligned __attribute__((vector_size(sizeof(T) * N), may_alias, aligned(alignof(T))));
+};
+template <class T> struct Simd<T, 1> { using type = T; using unaligned = T; };
+
+template <class T> using Packet = typename Simd<T, lanes<T>>::type;
+/// The same, where it need not start on its own size.
+template <class T> using LoosePacket = typename Simd<T, lanes<T>>::unaligned;
+
+template <class T> const T infinity = std::numeric_limits<T>::infinity();
+
+}  // namespace flashsteps

@@ -1,0 +1,52 @@
+#pragma once
+// Matrices in slow memory (HBM). Only a Memory reads or writes them, so traffic that is not counted does not compile.
+#include "common/memory/range.hpp"
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+namespace flashsteps {
+
+/// Which tensor a matrix belongs to: its traffic is counted under this number. Who uses the memory says what the numbers mean.
+enum class Name : int {};
+inline constexpr int name_count = 20;
+
+template <class T> struct Transposed;
+
+/// A matrix in slow memory [rows x cols]; rows may stand apart by more than their length. x[i] names its rows i.
+template <class T> class Slow {
+ public:
+  Slow() : Slow(Name{}, nullptr, 0, 0) {}
+  Slow(Name name, T* data, Index rows, Index cols, Index stride) : name_(name), data_(data), rows_(rows), cols_(cols), stride_(stride) {}
+  Slow(Name name, T* data, Index rows, Index cols) : Slow(name, data, rows, cols, cols) {}
+  operator Slow<const T>() const
+    requires(!std::is_const_v<T>)
+  {
+    return {name_, data_, rows_, cols_, stride_};
+  }
+
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  Index size() const { return rows_ * cols_; }
+  Slow operator[](Range i) const { return {name_, data_ + i.begin * stride_, i.size(), cols_, stride_}; }
+
+ private:
+  friend class Memory;
+  Name name_;
+  T* data_;
+  Index rows_, cols_, stride_;
+};
+
+/// X^T, where X stays as it lies.
+template <class T> struct Transposed { Slow<T> of; };
+template <class T> Transposed<T> transpose(const Slow<T>& x) { return {x}; }
+
+/// A matrix that a step keeps in slow memory for itself, born as NaN: what is read before it is written shows.
+template <class T> struct Storage { std::vector<T> numbers; };
+template <class T> struct Workspace : private Storage<T>, Slow<T> {
+  Workspace(Name name, Index rows, Index cols = 1)
+      : Storage<T>{std::vector<T>(rows * cols, std::numeric_limits<T>::quiet_NaN())}, Slow<T>(name, this->numbers.data(), rows, cols) {}
+  Workspace(const Workspace&) = delete;
+};
+
+}  // namespace flashsteps

@@ -1,0 +1,97 @@
+#pragma once
+// A tile: a matrix on chip. It is column-major and its rows are SIMD lanes: a column is a run of whole packets, and a sum over
+// columns needs no shuffle.
+#include "common/memory/on_chip.hpp"
+#include "common/memory/packet.hpp"
+#include <Eigen/Core>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+namespace flashsteps {
+
+/// Lines of a tile of which only a beginning is there: of line x the first count[x] elements. What lies behind takes part in no
+/// sum, whatever number stands on the other side of the product. The lines are rows, or columns. No counts: all is there.
+struct Present {
+  std::vector<Index> count;
+  bool by_columns = false;
+
+  bool all() const { return count.empty(); }
+  bool has(Index row, Index col) const { return by_columns ? row < count[col] : col < count[row]; }
+};
+
+/// A matrix on chip [rows x cols]. Its rows are padded to whole packets; the padding holds numbers that no result depends on and
+/// no count includes.
+template <class T> class Tile {
+ public:
+  Tile(OnChip& chip, Index rows, Index cols)
+      : rows_(rows),
+        cols_(cols),
+        packets_((rows + lanes<T> - 1) / lanes<T>),
+        claim_(chip, rows * cols, packets_ * cols * Index(sizeof(Packet<T>))),
+        data_(static_cast<Packet<T>*>(claim_.data())) {
+    if constexpr (lanes<T> == 1) std::uninitialized_default_construct_n(data_, packets_ * cols);
+  }
+  Tile(OnChip& chip, Index rows, Index cols, T value) : Tile(chip, rows, cols) { std::fill_n(data_, packets_ * cols, Packet<T>{} + value); }
+  Tile(const Tile& x) : Tile(x.chip(), x.rows_, x.cols_) {
+    std::copy_n(x.data_, packets_ * cols_, data_);
+    present = x.present;
+  }
+  Tile(Tile&&) = default;
+  Tile& operator=(Tile&&) = default;
+
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  /// Packets in a column.
+  Index packets() const { return packets_; }
+  OnChip& chip() const { return claim_.chip(); }
+  Packet<T>* column(Index j = 0) { return data_ + j * packets_; }
+  const Packet<T>* column(Index j = 0) const { return data_ + j * packets_; }
+  T& operator()(Index i, Index j = 0) { return reinterpret_cast<T*>(column(j))[i]; }
+  const T& operator()(Index i, Index j = 0) const { return reinterpret_cast<const T*>(column(j))[i]; }
+
+  /// The tile as an Eigen array, padding included.
+  auto array() { return Eigen::Map<Eigen::Array<T, -1, -1>, alignment>(reinterpret_cast<T*>(data_), packets_ * lanes<T>, cols_); }
+  auto array() const { return Eigen::Map<const Eigen::Array<T, -1, -1>, alignment>(reinterpret_cast<const T*>(data_), packets_ * lanes<T>, cols_); }
+  /// The tile as an Eigen array without the padding.
+  auto bare() { return array().topRows(rows_); }
+  auto bare() const { return array().topRows(rows_); }
+
+  /// Which of its elements are there.
+  Present present;
+
+ private:
+  static_assert(std::is_trivially_destructible_v<T>);
+  static constexpr int alignment = lanes<T> == 1 ? 0 : simd_bytes;
+  Index rows_, cols_, packets_;
+  Claim claim_;
+  Packet<T>* data_;
+};
+
+/// A matrix that is read where it lies, element by element: the right-hand side of a product.
+template <class T> struct View {
+  const T* data;
+  Index rows, cols, row_stride, col_stride;
+  const Present* present = nullptr;
+
+  const T& operator()(Index i, Index j = 0) const { return data[i * row_stride + j * col_stride]; }
+};
+/// A view of slow memory that is on chip for as long as it lives.
+template <class T> struct Loaded : View<T> { Claim claim; };
+
+/// X^T
+template <class T> View<T> transpose(const View<T>& x) { return {x.data, x.cols, x.rows, x.col_stride, x.row_stride, x.present}; }
+/// A tile, read element by element.
+template <class T> View<T> view(const Tile<T>& x) { return {&x(0), x.rows(), x.cols(), 1, x.packets() * lanes<T>, x.present.all() ? nullptr : &x.present}; }
+
+/// A matrix in slow memory as Eigen sees it.
+template <class T> using Plain = Eigen::Matrix<std::remove_const_t<T>, -1, -1, Eigen::RowMajor>;
+template <class T> using SlowMap = Eigen::Map<std::conditional_t<std::is_const_v<T>, const Plain<T>, Plain<T>>, 0, Eigen::OuterStride<>>;
+
+/// tile = x, a row-major matrix; the padding becomes 0
+template <class T, class X> [[gnu::noinline]] void gather(Tile<T>& tile, const X& x) {
+  tile.bare() = x.array();
+  tile.array().bottomRows(tile.array().rows() - tile.rows()).setZero();
+}
+
+}  // namespace flashsteps
