@@ -15,18 +15,18 @@
 
 # Every command of CMake is printed before it runs: each can be typed by hand.
 
-SHELL := bash
+# The targets run one after the other, and each command as if it were typed: the make that CMake starts does not see
+# that there is a make above it, and works with the number of processes that -j names.
+.NOTPARALLEL:
+SHELL := /usr/bin/env
+.SHELLFLAGS := -u MAKEFLAGS -u MFLAGS -u MAKELEVEL bash -c
+
 JOBS ?= $(shell nproc)
 
 # The steps are the folders: 01_safe_softmax_3pass, 02_online_softmax_2pass, ...
 steps := $(notdir $(wildcard steps/[0-9][0-9]_*))
 numbers := $(foreach step,$(steps),$(firstword $(subst _, ,$(step))))
 folder = $(notdir $(wildcard steps/$(1)_*))
-
-# The targets run one after the other; compilers run in parallel, under the make that CMake starts. That make is
-# told how many by -j, and must not find the flags of this one.
-.NOTPARALLEL:
-unexport MAKEFLAGS MFLAGS MAKELEVEL
 
 .PHONY: help run build test ladder diff format clean
 help:
@@ -63,7 +63,7 @@ $(numbers:%=step%): step%:
 # The algorithm files that two steps have in common, side by side
 from := $(if $(FROM),$(call folder,$(FROM)))
 to := $(if $(TO),$(call folder,$(TO)))
-common_files := $(foreach file,forward.hpp backward.hpp,$(if $(and $(wildcard steps/$(from)/$(file)),$(wildcard steps/$(to)/$(file))),$(file)))
+common_files := $(strip $(foreach file,forward.hpp backward.hpp,$(if $(and $(wildcard steps/$(from)/$(file)),$(wildcard steps/$(to)/$(file))),$(file))))
 one_diff = diff -u steps/$(from)/$(1) steps/$(to)/$(1) || [ $$? -eq 1 ]
 define newline
 
