@@ -1,0 +1,37 @@
+#pragma once
+// The list of arguments, as data: what options.cpp takes, refuses and suggests, and what --help says, all come from it.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/runner/options.hpp"
+
+namespace flashsteps {
+
+/// The steps that bring new arguments.
+inline constexpr std::string_view kTiledStep = "04_fa1_tiled";
+inline constexpr std::string_view kBackwardStep = "06_backward_recompute";
+inline constexpr std::string_view kCausalStep = "07_causal_early_exit";
+inline constexpr std::string_view kGqaStep = "08_gqa";
+
+/// One argument of the programs.
+struct Argument {
+  std::string group;           ///< its heading in the help
+  std::string name;            ///< with its dashes
+  std::string value;           ///< what stands for its value in the help; empty for a flag
+  std::string help;            ///< what it means
+  bool taken = true;           ///< whether the step takes it
+  std::string_view since = {}; ///< the first step that takes it, when it is not every step
+};
+
+/// @return every argument of every step, in the order of the help, marked with whether this step takes it
+std::vector<Argument> arguments_of(const StepFeatures& step);
+
+/// @return what --help prints: an example, what the step is, and the arguments that it takes
+std::string help_text(const StepFeatures& step);
+
+/// @return of the arguments that are taken, the name that is most like `name`: one that contains it if there is one, then by edits
+std::string nearest(const std::vector<Argument>& arguments, std::string_view name);
+
+}  // namespace flashsteps
