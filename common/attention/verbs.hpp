@@ -115,17 +115,20 @@ template <class T> void mask_causal(Tile<T>& s, Range i, Range j, Index diagonal
 
 /// q . k_j
 template <class T> Tile<T> dot(const Tile<T>& q, const View<T>& k) {
+  const LibraryProduct<T> here(1, q.rows(), 1);
   Tile<T> s(q.chip(), 1, 1, T(0));
   s(0) = (q.bare().col(0) * Eigen::Map<const Eigen::Array<T, -1, 1>>(k.data, q.rows())).sum();
   return s;
 }
 /// u += x v_j
 template <class T> void add_scaled(Tile<T>& u, const Tile<T>& x, const View<T>& v) {
+  const LibraryProduct<T> here(u.rows(), 1, 1);
   u.bare().col(0) += x(0) * Eigen::Map<const Eigen::Array<T, -1, 1>>(v.data, u.rows());
 }
 /// u = alpha u + x v_j
 template <class T> void rescale_add_scaled(Tile<T>& u, const Tile<T>& alpha, const Tile<T>& x, const View<T>& v) {
-  u.bare().col(0) = alpha(0) * u.bare().col(0) + x(0) * Eigen::Map<const Eigen::Array<T, -1, 1>>(v.data, u.rows());
+  u.array() *= alpha(0);
+  add_scaled(u, x, v);
 }
 /// l = alpha l + x
 template <class T> void rescale_add(Tile<T>& l, const Tile<T>& alpha, const Tile<T>& x) { l.array() = alpha.array() * l.array() + x.array(); }

@@ -3,6 +3,7 @@
 #include "common/memory/slow.hpp"
 #include "common/memory/tile.hpp"
 #include <array>
+#include <chrono>
 
 namespace flashsteps {
 
@@ -33,9 +34,10 @@ struct Counts {
   bool operator==(const Counts&) const = default;
 };
 
-/// Stands around a product that a library computes; a number type that counts its own operations may specialise it.
+/// Stands around a product (rows x terms)(terms x cols) that a library computes. It does nothing; a number type that counts its own
+/// operations may specialise it, to count 2 rows terms cols (0.5) instead of what the library happens to do.
 template <class T> struct LibraryProduct {
-  LibraryProduct(Index, Index, Index) {}
+  LibraryProduct(Index /*rows*/, Index /*terms*/, Index /*cols*/) {}
 };
 
 /// The memory as one thread block sees it: slow memory, and fast memory of `capacity` elements.
@@ -110,10 +112,20 @@ class Memory {
     }
   }
 
+  /// Does what was done before the step began: its traffic is not counted, and the seconds that it takes are kept apart.
+  template <class Work> void before(Work work) {
+    const auto start = std::chrono::steady_clock::now();
+    Memory elsewhere;
+    work(elsewhere);
+    before_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  double seconds_before() const { return before_; }
+
   /// Adds what another thread block did; the peak is that of the larger one.
   void add(const Memory& other) {
     chip_.add(other.chip_);
     counts_ += other.counts_;
+    before_ += other.before_;
   }
   Index capacity() const { return chip_.capacity(); }
   Index peak() const { return chip_.peak(); }
@@ -122,6 +134,7 @@ class Memory {
  private:
   OnChip chip_;
   Counts counts_;
+  double before_ = 0;
 
   template <class X> static constexpr bool is_transposed = requires(const X& x) { x.of; };
   template <class T> static SlowMap<T> map(const Slow<T>& x) { return {x.data_, x.rows(), x.cols(), Eigen::OuterStride<>(x.stride_)}; }

@@ -1,0 +1,146 @@
+#pragma once
+// How exact a result must be: not further from the definition than k times what standard attention in the same number type is,
+// or than a floor of rounding errors that no algorithm avoids.
+//   max|x - ref| <= k max(max|naive - ref|, 2 u s),   k = 2, for gradients 3,   u the unit roundoff of T.
+// With A = max_ij |scale| sum |q||k| and G = max_ij sum |do||v|, s is max|v| (1 + A) for o, 1 + A for lse, |scale| (1 + A) G max|k|
+// for dq, |scale| (1 + A) G max_je sum_i P_ij |q_ie| for dk, (1 + A) max_je sum_i P_ij |do_ie| for dv.
+#include "common/attention/compare.hpp"
+#include "common/attention/definition.hpp"
+#include <Eigen/Core>
+#include <array>
+
+namespace flashsteps {
+
+/// The type in which the definition is evaluated beside results in T.
+template <class T> struct WiderType { using type = double; };
+template <> struct WiderType<double> { using type = long double; };
+template <class T> using Wider = typename WiderType<T>::type;
+
+/// The results that are judged.
+enum class Result { o, lse, dq, dk, dv };
+inline constexpr std::array<const char*, 5> result_text{"o", "lse", "dq", "dk", "dv"};
+
+/// Where a step's results lie. Those that are missing are not judged.
+template <class T> struct Results { Raw<T> o, lse, dq, dk, dv; };
+
+/// The distances of a step and of standard attention from the definition, over the heads that were added.
+template <class T> class Judgement {
+ public:
+  Judgement& operator+=(const Judgement& other) {
+    for (int r = 0; r < 5; ++r) error_[r] = worse(other.error_[r], error_[r]), naive_[r] = std::max(other.naive_[r], naive_[r]);
+    for (auto member : {&Judgement::a_, &Judgement::g_, &Judgement::k_, &Judgement::v_, &Judgement::pq_, &Judgement::pdo_, &Judgement::scale_})
+      this->*member = std::max(this->*member, other.*member);
+    return *this;
+  }
+  /// The error of one result beside its budget.
+  Comparison of(Result result) const {
+    const double u = std::numeric_limits<T>::epsilon() / 2;
+    const std::array<double, 5> s{v_ * (1 + a_), 1 + a_, scale_ * (1 + a_) * g_ * k_, scale_ * (1 + a_) * g_ * pq_, (1 + a_) * pdo_};
+    const int r = int(result);
+    return {error_[r], (result == Result::o || result == Result::lse ? 2 : 3) * std::max(naive_[r], 2 * u * s[r])};
+  }
+
+  /// Judges the rows `rows` of one head; gradients then count the contributions of these rows alone.
+  Judgement& add(const RawHead<T>& head, const Results<T>& results, const std::vector<Index>& rows) {
+    using R = Wider<T>;
+    scale_ = std::max(scale_, finite_part(head.scale));
+    const bool gradients = head.d_o.data != nullptr;
+    GradientSums<R> reference(head);
+    GradientSums<T> naive(head);
+    std::vector<double> pq(gradients ? head.seq_k * head.head_dim : 0), pdo(gradients ? head.seq_k * head.value_dim : 0);
+    for (const Index i : rows) {
+      const RowResult<R> row = define_row<R>(head, i);
+      const RowResult<T> plain = naive_row(head, i);
+      compare_row(results.o, i, row.o, plain.o, Result::o, Spoiled::either);
+      compare_row(results.lse, i, std::vector<R>{row.lse}, std::vector<T>{plain.lse}, Result::lse, Spoiled::same);
+      measure_row(head, i, row, pq, pdo);
+      if (!gradients) continue;
+      define_gradient_row(head, i, row, reference);
+      naive_gradient_row(head, i, plain, naive);
+    }
+    if (!gradients) return *this;
+    for (const Index i : rows) compare(results.dq, i, reference.dq, naive.dq, head.head_dim, Result::dq);
+    for (Index j = 0; j < head.seq_k; ++j) {
+      compare(results.dk, j, reference.dk, naive.dk, head.head_dim, Result::dk);
+      compare(results.dv, j, reference.dv, naive.dv, head.value_dim, Result::dv);
+    }
+    for (const double x : pq) pq_ = std::max(pq_, x);
+    for (const double x : pdo) pdo_ = std::max(pdo_, x);
+    return *this;
+  }
+
+  /// One row of standard attention in T, with Eigen's products.
+  static RowResult<T> naive_row(const RawHead<T>& head, Index i) {
+    const Index keys = head.keys(i);
+    RowResult<T> row{std::vector<T>(keys), std::vector<T>(head.value_dim, T(0)), -std::numeric_limits<T>::infinity()};
+    if (keys == 0) return row;
+    Vector s(row.p.data(), keys), o(row.o.data(), head.value_dim);
+    s.matrix() = matrix(head.k, keys, head.head_dim) * vector(head.q, i, head.head_dim).matrix() * head.scale;
+    const T top = s.maxCoeff();
+    s = (s - top).exp();
+    const T sum = s.sum();
+    row.lse = top + std::log(sum);
+    s /= sum;
+    o.matrix() = matrix(head.v, keys, head.value_dim).transpose() * s.matrix();
+    return row;
+  }
+
+ private:
+  using Vector = Eigen::Map<Eigen::Array<T, -1, 1>>;
+  std::array<double, 5> error_{}, naive_{};
+  double a_ = 0, g_ = 0, k_ = 0, v_ = 0, pq_ = 0, pdo_ = 0, scale_ = 0;
+
+  static auto matrix(const Raw<T>& x, Index rows, Index cols) {
+    return Eigen::Map<const Eigen::Matrix<T, -1, -1, Eigen::RowMajor>, 0, Eigen::OuterStride<>>(x.data, rows, cols, Eigen::OuterStride<>(x.stride));
+  }
+  static auto vector(const Raw<T>& x, Index row, Index cols) { return Eigen::Map<const Eigen::Array<T, -1, 1>>(x.data + row * x.stride, cols); }
+  static double finite_part(double x) { return x - x == 0 ? std::abs(x) : 0; }
+
+  static void naive_gradient_row(const RawHead<T>& head, Index i, const RowResult<T>& row, GradientSums<T>& sums) {
+    const Index keys = head.keys(i);
+    if (keys == 0) return;
+    const auto d_o = vector(head.d_o, i, head.value_dim);
+    const Eigen::Map<const Eigen::Array<T, -1, 1>> p(row.p.data(), keys), o(row.o.data(), head.value_dim);
+    const Eigen::Array<T, -1, 1> dp = (matrix(head.v, keys, head.value_dim) * d_o.matrix()).array();
+    const T delta = (p * dp).sum() - (head.d_lse.data ? head.d_lse(i, 0) : T(0));
+    const Eigen::Array<T, -1, 1> ds = head.scale * p * (dp - delta);
+    Vector(&sums.dq[i * head.head_dim], head.head_dim).matrix() = matrix(head.k, keys, head.head_dim).transpose() * ds.matrix();
+    for (Index j = 0; j < keys; ++j) {
+      Vector(&sums.dk[j * head.head_dim], head.head_dim) += ds(j) * vector(head.q, i, head.head_dim);
+      Vector(&sums.dv[j * head.value_dim], head.value_dim) += p(j) * d_o;
+    }
+  }
+
+  /// The sizes that the floor of the budget is made of. What is not finite has no size.
+  template <class R> void measure_row(const RawHead<T>& head, Index i, const RowResult<R>& row, std::vector<double>& pq, std::vector<double>& pdo) {
+    for (Index j = 0; j < head.keys(i); ++j) {
+      double qk = 0, dv = 0;
+      for (Index x = 0; x < head.head_dim; ++x) {
+        qk += std::abs(double(head.q(i, x)) * double(head.k(j, x)));
+        k_ = std::max(k_, finite_part(head.k(j, x)));
+        if (!pq.empty()) pq[j * head.head_dim + x] += finite_part(double(row.p[j]) * double(head.q(i, x)));
+      }
+      for (Index e = 0; e < head.value_dim; ++e) {
+        v_ = std::max(v_, finite_part(head.v(j, e)));
+        if (!pdo.empty()) dv += std::abs(double(head.d_o(i, e)) * double(head.v(j, e)));
+        if (!pdo.empty()) pdo[j * head.value_dim + e] += finite_part(double(row.p[j]) * double(head.d_o(i, e)));
+      }
+      a_ = std::max(a_, finite_part(double(head.scale) * qk));
+      g_ = std::max(g_, finite_part(dv));
+    }
+  }
+
+  template <class R> void compare_row(const Raw<T>& x, Index i, const std::vector<R>& reference, const std::vector<T>& naive, Result result, Spoiled spoiled) {
+    for (std::size_t e = 0; e < reference.size(); ++e) compare_one(x, i, Index(e), reference[e], naive[e], result, spoiled);
+  }
+  template <class R> void compare(const Raw<T>& x, Index i, const std::vector<R>& reference, const std::vector<T>& naive, Index cols, Result result) {
+    for (Index e = 0; e < cols; ++e) compare_one(x, i, e, reference[i * cols + e], naive[i * cols + e], result, Spoiled::either);
+  }
+  template <class R> void compare_one(const Raw<T>& x, Index i, Index e, const R& reference, const T& naive, Result result, Spoiled spoiled) {
+    const int r = int(result);
+    if (x.data) error_[r] = worse(double(distance(R(x(i, e)), reference, spoiled)), error_[r]);
+    naive_[r] = std::max(naive_[r], finite_part(double(R(naive) - reference)));
+  }
+};
+
+}  // namespace flashsteps

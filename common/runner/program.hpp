@@ -1,0 +1,11 @@
+#pragma once
+// The program of a step.
+#include "common/runner/step.hpp"
+
+namespace flashsteps {
+
+/// Runs the program of a step: reads the arguments, computes, compares, reports (architecture 6).
+/// @return 0 equal, 1 not equal, 2 usage or bad input, 77 no GPU where one was asked for
+int run_program(const Step& step, int argc, const char* const* argv);
+
+}  // namespace flashsteps

@@ -1,0 +1,110 @@
+#pragma once
+// What a step says of itself, as data: the programs, the ladder table and the tests derive the rest from it.
+#include "common/attention/head.hpp"
+#include "common/memory/memory.hpp"
+#include <span>
+#include <string>
+#include <vector>
+
+namespace flashsteps {
+
+/// What the closed forms depend on: one head, or for groups one key-value head with `group` query heads.
+struct HeadSizes {
+  Index nq, nk, d, dv;
+  Index br = 1, bc = 1;
+  Index diagonal = 0;       // row i sees the keys j <= i + diagonal
+  Index group = 1;
+  bool d_lse = false;       // is dL given?
+
+  Index row_tiles() const { return tile_count(nq, br); }
+  Index column_tiles() const { return tile_count(nk, bc); }
+};
+
+/// Floating-point operations: those of matrix products, and all others. max, add, sub, mul, div, exp and log count 1 each (0.5).
+struct Flops {
+  Index matmul = 0, other = 0;
+  Flops& operator+=(const Flops& f) {
+    matmul += f.matmul, other += f.other;
+    return *this;
+  }
+  bool operator==(const Flops&) const = default;
+};
+
+/// What may run in parallel: the heads (FlashAttention-1), or the row tiles of the heads (FlashAttention-2), or groups of heads that
+/// share K and V.
+enum class Pieces { heads, row_tiles, groups };
+
+/// One algorithm in one number type: a forward pass of one piece, or a backward pass of one group (of one head before step 08).
+template <class T> struct Algorithm {
+  void (*forward)(const Head<T>&, Memory&) = nullptr;
+  void (*backward)(std::span<const Head<T>>, std::span<const Gradients<T>>, Memory&) = nullptr;
+};
+
+/// One way in which a step computes: its code, and the closed forms of its costs for one head (for groups: one group).
+struct Form {
+  std::string name;                       // "standard", "column order"
+  std::string home;                       // the step whose code it is: "05_fa2_loop_swap"
+  Pieces pieces = Pieces::heads;
+  bool tiled = false;                     // does it take Br and Bc?
+  Algorithm<float> in_float;
+  Algorithm<double> in_double;
+  Counts (*traffic)(const HeadSizes&) = nullptr;
+  Index (*on_chip)(const HeadSizes&) = nullptr;
+  Flops (*flops)(const HeadSizes&) = nullptr;
+
+  bool backward() const { return in_float.backward != nullptr; }
+  template <class T> const Algorithm<T>& algorithm() const {
+    if constexpr (std::is_same_v<T, float>) return in_float;
+    else return in_double;
+  }
+};
+
+/// What the values of a step are compared with.
+enum class Reference {
+  own_forms,     // 01: its own forms with one another
+  step_before,   // the step before, on the same input
+  one_row,       // 07: without a mask the steps before; with one, the steps before on every row and the keys that it sees
+  repeated       // 08: the step before, with K and V repeated for every head of a group
+};
+
+/// A step.
+struct Step {
+  int number;
+  std::string name, title;                // "05_fa2_loop_swap", "The loops change places"
+  std::string idea;                       // what is new, in one sentence
+  std::string claim;                      // what the program shows
+  const Step* before = nullptr;           // the step that it builds on
+  std::vector<Form> forms;                // the main form first
+  int beside = 0;                         // the form of the step before that costs are compared with
+  Reference reference = Reference::step_before;
+  bool causal = false, gqa = false;
+  bool paper_tiles = false;               // given only the capacity, are Br and Bc those of FlashAttention's Algorithm 1?
+  Index (*kv_head)(Index h, Index heads, Index kv_heads) = [](Index h, Index, Index) { return h; };
+
+  const Form& main() const { return forms.front(); }
+  /// The form that computes O and L, and the one that computes the gradients if there is one.
+  const Form& forward() const;
+  const Form* backward() const;
+  bool has_backward() const { return backward() != nullptr; }
+  bool tiled() const { return main().tiled; }
+};
+
+inline const Form& Step::forward() const {
+  for (const Form& form : forms)
+    if (!form.backward()) return form;
+  return forms.front();
+}
+inline const Form* Step::backward() const {
+  for (const Form& form : forms)
+    if (form.backward()) return &form;
+  return nullptr;
+}
+
+/// Calls visit(i, j) for every tile that the mask does not skip, in the order of the forward pass.
+template <class Visit> void for_visited_tiles(const HeadSizes& x, Visit visit) {
+  for (const Range i : tiles(x.nq, x.br))
+    for (const Range j : tiles(x.nk, x.bc))
+      if (kind_of_tile(i, j, x.diagonal) != skip) visit(i, j);
+}
+
+}  // namespace flashsteps

@@ -1,0 +1,49 @@
+// What step 03 says of itself. The traffic is math 1.3 with p = 1; the footprint is derived in the page.
+#include "common/runner/step.hpp"
+#include "steps/03_fa_1pass/forward.hpp"
+#include "steps/all.hpp"
+
+namespace flashsteps::step03 {
+
+template void one_sweep(const Head<float>&, Memory&);
+template void one_sweep(const Head<double>&, Memory&);
+template void one_sweep_normalised(const Head<float>&, Memory&);
+template void one_sweep_normalised(const Head<double>&, Memory&);
+
+namespace {
+
+Counts traffic(const HeadSizes& x) {
+  Counts c;
+  c[tensor::q].reads = x.nq * x.d;
+  c[tensor::k].reads = x.nq * x.nk * x.d;
+  c[tensor::v].reads = x.nq * x.nk * x.dv;
+  c[tensor::o].writes = x.nq * x.dv;
+  c[tensor::lse].writes = x.nq;
+  return c;
+}
+// q, o, m, l; k, v, the score and the new maximum; normalised, the new sum stands beside the old one
+Index on_chip(const HeadSizes& x) { return x.nq == 0 ? 0 : x.d + x.dv + 2 + (x.nk == 0 ? 0 : x.d + x.dv + 2); }
+Index normalised_on_chip(const HeadSizes& x) { return x.nq == 0 ? 0 : x.d + x.dv + 2 + (x.nk == 0 ? 0 : x.d + x.dv + 3); }
+// A row: d to scale, 1 + dv to divide, 2 for L; a key: 1 + 2 + 2 + 2, and dv to rescale u
+Flops flops(const HeadSizes& x) { return {2 * x.nq * x.nk * (x.d + x.dv), x.nq * (x.d + x.dv + 3 + x.nk * (7 + x.dv))}; }
+// A key: 1 + 2 + 2, then 1 + 1 + 2 + 2 for the coefficients, and dv to rescale o
+Flops normalised_flops(const HeadSizes& x) { return {2 * x.nq * x.nk * (x.d + x.dv), x.nq * (x.d + 2 + x.nk * (11 + x.dv))}; }
+
+}  // namespace
+
+const Step& step() {
+  static const Step self{
+      .number = 3,
+      .name = "03_fa_1pass",
+      .title = "Attention in one pass",
+      .idea = "The output is rescaled like the sum, so that O, maximum and sum are found in one sweep over K and V.",
+      .claim = "One sweep over K and V gives what two gave, normalised at every key or once at the end.",
+      .before = &step02::step(),
+      .forms = {{.name = "one sweep", .home = "03_fa_1pass", .in_float = {one_sweep<float>}, .in_double = {one_sweep<double>},
+                 .traffic = traffic, .on_chip = on_chip, .flops = flops},
+                {.name = "one sweep, normalised", .home = "03_fa_1pass", .in_float = {one_sweep_normalised<float>}, .in_double = {one_sweep_normalised<double>},
+                 .traffic = traffic, .on_chip = normalised_on_chip, .flops = normalised_flops}}};
+  return self;
+}
+
+}  // namespace flashsteps::step03
