@@ -163,7 +163,8 @@ def bad_files(echo):
     for axis in (-1, 2**31, 2**62, 2**63, 2**64, 10**40):
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, {axis}, 3), }}"
         echo.bad(with_header(header, floats.tobytes()), f"axis {axis}", "axis")
-    for shape in ("(2**20, 1, 1, 1)", "(1 << 2, 1, 1, 1)", "((1, 2), 3, 4, 5)", "(1, 2, 3, None)", "(1, 2, 3, 4", "(1 2 3 4)", "[1, 2, 3, 4]", "(1_0, 2, 3, 4)"):
+    for shape in ("(2**20, 1, 1, 1)", "(1 << 2, 1, 1, 1)", "((1, 2), 3, 4, 5)", "(1, 2, 3, None)", "(1, 2, 3, 4", "(1 2 3 4)", "[1, 2, 3, 4]",
+                  "(1_0, 2, 3, 4)"):
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
         echo.bad(with_header(header, floats.tobytes()), f"shape {shape}", "malformed")
     echo.bad(with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (65536, 65536, 65536, 65536), }"), "2^64 elements", "elements")
