@@ -103,6 +103,7 @@ Counts row_traffic(const HeadSizes& x) {
 // Q, Q^T, dO, dO^T, L, and O for D; then D and dQ, K, V, S, and first the tile added to dV, then dP and the tile added to dK
 Index row_on_chip(const HeadSizes& x) {
   const Index br = std::min(x.br, x.nq), bc = std::min(x.bc, x.nk);
+  if (br == 0) return 0;
   const Index rows = br * (2 * x.d + 2 * x.dv + 2);
   const Index before = std::max(rows + br * x.dv, x.d_lse ? rows + br : 0);
   return std::max(before, rows + br * x.d + bc * (x.d + x.dv) + br * bc + std::max(bc * x.dv, br * bc + bc * x.d));
