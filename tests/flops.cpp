@@ -248,7 +248,7 @@ TEST_CASE("step07 FLOPs of the tiles that are visited") {
   }
 }
 
-TEST_CASE("FLOPs behind the papers' throughput") {
+TEST_CASE("FLOPs behind the throughput of the papers") {
   // 15.4: FlashAttention-1, 14 N^2 d a head, 128 heads, d = 64: TFLOP/s
   const auto rate = [](double n, double ms) { return 128 * 14 * n * n * 64 / ms / 1e9; };
   CHECK(fixed(rate(1024, 2.29), 1) == "52.5");
