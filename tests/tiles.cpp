@@ -91,7 +91,7 @@ TEST_CASE("step07 step08 every tile is of the kind that its pairs say") {
   CHECK(wrong == "");
 }
 
-TEST_CASE("step07 step08 the visited tiles are those that are not skipped, in order") {
+TEST_CASE("step07 step08 the visited tiles are those that are not skipped and in order") {
   std::string wrong;
   for_small_sizes([&](const Sizes& x, Index diagonal) {
     std::vector<Index> found, expected;
