@@ -1,0 +1,282 @@
+// Rules E2 and E3 (math 0.3): what a mask hides is absent, whatever number stands there, and NaN reaches those alone that see it.
+// Any diagonal is tried, so that there are keys which no row sees and rows which see no key. Random numbers are put into Q, K, V and dO;
+// what does not see them must be, bit for bit, what it was without them. Numbers of 50 digits: compile with -O1.
+#include "tests/fault_case.hpp"
+#include "tests/fifty.hpp"
+
+namespace flashsteps {
+namespace {
+
+template <class T> bool same(const std::vector<T>& a, const std::vector<T>& b, Index first, Index count) {
+  if constexpr (lanes<T> > 1) return std::memcmp(&a[first], &b[first], count * sizeof(T)) == 0;
+  else return std::equal(a.begin() + first, a.begin() + first + count, b.begin() + first);
+}
+template <class T> bool all_nan(const std::vector<T>& a, Index first, Index count) {
+  return std::all_of(a.begin() + first, a.begin() + first + count, [](const T& x) { return x != x; });
+}
+
+/// Query heads that share K and V, under any diagonal.
+template <class T> struct Group {
+  std::vector<Case<T>> heads;
+  Index diagonal;
+
+  Head<T> head(std::size_t h) {
+    Head<T> x = heads[h].head();
+    x.diagonal = diagonal;
+    return x;
+  }
+  /// Step 07 takes every head for itself; step 08 leaves dK and dV of the group in the first.
+  void run(int step) {
+    std::vector<Head<T>> group;
+    std::vector<Gradients<T>> gradients;
+    Memory memory;
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      heads[h].poison();
+      group.push_back(head(h)), gradients.push_back(heads[h].gradients());
+      step == 7 ? step07::forward(group[h], memory) : step08::forward(group[h], memory);
+      if (step == 7) step07::backward(group[h], gradients[h], memory);
+    }
+    if (step == 8) step08::backward<T>(group, gradients, memory);
+  }
+};
+
+/// Where the numbers are: rows of K and V, and of each head's Q and dO (dL with it).
+struct Places {
+  std::vector<bool> k, v;
+  std::vector<std::vector<bool>> q, d_o;
+};
+/// In which results of row i of head h are they seen?
+struct Seen { bool lse, o, dq, dv; };
+Seen seen(const Places& bad, std::size_t h, Index i, Index diagonal) {
+  const Index keys = std::clamp<Index>(i + diagonal + 1, 0, Index(bad.k.size()));
+  if (keys == 0) return {};
+  const bool k = std::find(bad.k.begin(), bad.k.begin() + keys, true) != bad.k.begin() + keys;
+  const bool v = std::find(bad.v.begin(), bad.v.begin() + keys, true) != bad.v.begin() + keys;
+  const bool lse = k || bad.q[h][i];
+  return {lse, lse || v, lse || v || bad.d_o[h][i], lse || bad.d_o[h][i]};
+}
+
+/// How many rows of results were held to a rule.
+struct Tally { Index untouched = 0, spoiled = 0; };
+
+/// Puts numbers into some rows, and holds all results to those without them. `hidden`: only where nothing sees them.
+/// `nan`: NaN in whole rows; then who sees it must be NaN.
+template <class T> void try_numbers(unsigned seed, Index longest, bool hidden, bool nan, Tally& tally) {
+  std::mt19937 random(seed * 747796405u + 3);
+  const auto pick = [&](Index low, Index high) { return std::uniform_int_distribution<Index>(low, high)(random); };
+  const CaseShape shape{pick(1, longest), pick(1, longest), pick(1, 9), pick(1, 9), pick(1, longest), pick(1, longest)};
+  Group<T> clean{{}, pick(-shape.nq - 1, shape.nk + 1)};
+  for (Index h = pick(1, 3); h > 0; --h) {
+    Case<T> x(shape, T(0.4), seed + unsigned(h));
+    if (!clean.heads.empty()) x.k = clean.heads[0].k, x.v = clean.heads[0].v;
+    x.with_d_lse = seed % 2 == 0;
+    clean.heads.push_back(std::move(x));
+  }
+  const std::size_t heads = clean.heads.size();
+  Group<T> bad = clean;
+  INFO("seed " << seed << ": " << shape.nq << " x " << shape.nk << ", d " << shape.d << ", dv " << shape.dv << ", tiles " << shape.br << " x " << shape.bc << ", diagonal "
+               << clean.diagonal << ", heads " << heads);
+
+  const T numbers[] = {nan_of<T>, infinity<T>, -infinity<T>, T(1e30)};
+  Places places{std::vector<bool>(shape.nk), std::vector<bool>(shape.nk), {}, {}};
+  places.q.assign(heads, std::vector<bool>(shape.nq)), places.d_o = places.q;
+  const auto put = [&](std::vector<T>& x, std::vector<bool>& place, Index row, Index cols) {
+    place[row] = true;
+    const Index only = nan || pick(0, 1) == 0 ? -1 : pick(0, cols - 1);
+    for (Index e = 0; e < cols; ++e)
+      if (only < 0 || e == only) x[row * cols + e] = numbers[nan ? 0 : pick(0, 3)];
+  };
+  const auto no_row_sees = [&](Index j) { return j > shape.nq - 1 + clean.diagonal; };
+  for (Index n = pick(1, 4); n > 0; --n) {
+    const Index j = pick(0, shape.nk - 1), i = pick(0, shape.nq - 1), h = pick(0, Index(heads) - 1);
+    if (!hidden || no_row_sees(j)) {
+      if (pick(0, 1)) put(bad.heads[0].k, places.k, j, shape.d);
+      if (pick(0, 1)) put(bad.heads[0].v, places.v, j, shape.dv);
+    }
+    if (!hidden || i + clean.diagonal < 0) {
+      if (pick(0, 2) == 0) put(bad.heads[h].q, places.q[h], i, shape.d);
+      if (pick(0, 2) == 0) put(bad.heads[h].d_o, places.d_o[h], i, shape.dv), bad.heads[h].d_lse[i] = numbers[0];
+    }
+  }
+  for (Case<T>& x : bad.heads) x.k = bad.heads[0].k, x.v = bad.heads[0].v;
+
+  for (const int step : {7, 8}) {
+    INFO("step 0" << step);
+    clean.run(step), bad.run(step);
+    bool untouched = true, spoiled = true;
+    const auto hold = [&](bool sees, std::vector<T> Case<T>::*tensor, std::size_t h, Index row, Index cols) {
+      if (!sees) untouched = untouched && same(bad.heads[h].*tensor, clean.heads[h].*tensor, row * cols, cols), ++tally.untouched;
+      if (sees && nan) spoiled = spoiled && all_nan(bad.heads[h].*tensor, row * cols, cols), ++tally.spoiled;
+    };
+    for (std::size_t h = 0; h < heads; ++h) {
+      for (Index i = 0; i < shape.nq; ++i) {
+        const Seen s = seen(places, h, i, clean.diagonal);
+        hold(s.lse, &Case<T>::lse, h, i, 1);
+        hold(s.o, &Case<T>::o, h, i, shape.dv);
+        hold(s.dq, &Case<T>::dq, h, i, shape.d);
+      }
+      if (step == 8 && h > 0) continue;
+      for (Index j = 0; j < shape.nk; ++j) {
+        bool dk = false, dv = false;
+        for (std::size_t g = step == 8 ? 0 : h; g < (step == 8 ? heads : h + 1); ++g)
+          for (Index i = std::max<Index>(0, j - clean.diagonal); i < shape.nq; ++i) {
+            const Seen s = seen(places, g, i, clean.diagonal);
+            dk = dk || s.dq, dv = dv || s.dv;
+          }
+        hold(dk, &Case<T>::dk, h, j, shape.d);
+        hold(dv, &Case<T>::dv_, h, j, shape.dv);
+      }
+    }
+    CHECK(untouched);
+    CHECK(spoiled);
+  }
+}
+
+TEMPLATE_TEST_CASE("E2 masked means absent - step07 step08", "", float, double) {
+  Tally tally;
+  for (unsigned seed = 1; seed <= 150; ++seed)
+    for (const Index longest : {7, 45}) try_numbers<TestType>(seed, longest, false, false, tally);
+  CHECK(tally.untouched > 10000);
+}
+TEMPLATE_TEST_CASE("E2 what nothing sees changes nothing - step07 step08", "", float, double) {
+  Tally tally;
+  for (unsigned seed = 1; seed <= 150; ++seed)
+    for (const Index longest : {7, 45}) try_numbers<TestType>(seed, longest, true, false, tally);
+  CHECK(tally.untouched > 50000);
+}
+TEMPLATE_TEST_CASE("E3 NaN reaches those that see it and no other - step07 step08", "", float, double) {
+  Tally tally;
+  for (unsigned seed = 1; seed <= 150; ++seed)
+    for (const Index longest : {7, 45}) try_numbers<TestType>(seed, longest, false, true, tally);
+  CHECK(tally.untouched > 10000);
+  CHECK(tally.spoiled > 10000);
+}
+TEST_CASE("E2 E3 in numbers of 50 digits - step07 step08", "") {
+  Tally tally;
+  for (unsigned seed = 1; seed <= 40; ++seed)
+    for (const bool hidden : {false, true})
+      for (const bool nan : {false, true}) try_numbers<Fifty>(seed, 9, hidden, nan, tally);
+  CHECK(tally.untouched > 3000);
+  CHECK(tally.spoiled > 1000);
+}
+
+// ---- The verbs -----------------------------------------------------------------------------------------------------
+
+template <class T> Tile<T> random_tile(OnChip& chip, Index rows, Index cols, std::mt19937& random) {
+  std::normal_distribution<double> normal;
+  Tile<T> x(chip, rows, cols, T(0));
+  for (Index j = 0; j < cols; ++j)
+    for (Index i = 0; i < rows; ++i) x(i, j) = T(normal(random));
+  return x;
+}
+
+TEMPLATE_TEST_CASE("E2 the masks mark what is absent - step07 step08", "", float, double) {
+  using T = TestType;
+  std::mt19937 random(5);
+  OnChip chip(100000);
+  for (const Index rows : {1, 3, 8, 17})
+    for (const Index cols : {1, 2, 9, 16})
+      for (const Index first : {0, 4})
+        for (Index diagonal = -rows - cols - 5; diagonal <= rows + cols + 5; ++diagonal) {
+          const Range i{first, first + rows}, j{2 * first, 2 * first + cols};
+          const Tile<T> before = random_tile<T>(chip, rows, cols, random), before_t = transposed(before);
+          Tile<T> s = before, s_t = before_t;
+          mask_causal(s, i, j, diagonal);
+          mask_causal_columns(s_t, i, j, diagonal);
+          bool marked = !s.present.all() && !s_t.present.all();
+          Index seen = 0;
+          for (Index r = 0; r < rows; ++r)
+            for (Index c = 0; c < cols; ++c) {
+              const bool there = j.begin + c <= i.begin + r + diagonal;
+              seen += there;
+              marked = marked && s.present.has(r, c) == there && s_t.present.has(c, r) == there;
+              marked = marked && s(r, c) == (there ? before(r, c) : -infinity<T>) && s_t(c, r) == before(r, c);
+            }
+          CHECK(marked);
+          CHECK(kind_of_tile(i, j, diagonal) == (seen == 0 ? skip : seen == rows * cols ? full : partial));
+        }
+}
+
+/// The three products C = A B, C += A B, C = diag(x) C + A B.
+template <class T> std::vector<Tile<T>> products(const Tile<T>& a, const View<T>& b, const Tile<T>& c, const Tile<T>& x) {
+  std::vector<Tile<T>> results{multiply(a, b), c, c};
+  add_product(results[1], a, b);
+  rescale_add_product(results[2], x, a, b);
+  return results;
+}
+
+TEMPLATE_TEST_CASE("E2 a product over what is there - step06 step07 step08", "", float, double) {
+  using T = TestType;
+  std::mt19937 random(6);
+  OnChip chip(1000000);
+  const auto pick = [&](Index low, Index high) { return std::uniform_int_distribution<Index>(low, high)(random); };
+  for (int trial = 0; trial < 400; ++trial) {
+    const Index rows = pick(1, 45), terms = pick(1, 20), cols = pick(1, 20), diagonal = pick(-5, terms + 5);
+    Tile<T> a = random_tile<T>(chip, rows, terms, random), b = random_tile<T>(chip, terms, cols, random);
+    const Tile<T> c = random_tile<T>(chip, rows, cols, random), x = random_tile<T>(chip, rows, 1, random);
+    // Absent is a part of A, by rows (P V) or by columns (P^T dO, dS^T Q), or of B, by columns (K^T dS^T) or by rows
+    const bool left = trial % 4 < 2, by_columns = trial % 2 == 1;
+    Tile<T>&weights = left ? a : b, &numbers = left ? b : a;
+    if (by_columns) mask_causal_columns(weights, {0, weights.cols()}, {0, weights.rows()}, diagonal);
+    else mask_causal(weights, {0, weights.rows()}, {0, weights.cols()}, diagonal);
+    clear_absent(weights);
+    const auto clean = products(a, view(b), c, x);
+    std::vector<bool> bad(terms);
+    for (Index n = pick(0, 2); n >= 0; --n) {
+      const Index k = pick(0, terms - 1);
+      bad[k] = true;
+      for (Index e = 0; e < (left ? cols : rows); ++e) (left ? numbers(k, e) : numbers(e, k)) = n == 0 ? nan_of<T> : n == 1 ? infinity<T> : -infinity<T>;
+    }
+    const auto spoiled = products(a, view(b), c, x);
+    bool right = true;
+    for (int form = 0; form < 3; ++form)
+      for (Index i = 0; i < rows; ++i)
+        for (Index j = 0; j < cols; ++j) {
+          bool sees = false;
+          for (Index k = 0; k < terms; ++k) sees = sees || (bad[k] && (left ? weights.present.has(i, k) : weights.present.has(k, j)));
+          const T y = spoiled[form](i, j), z = clean[form](i, j);
+          right = right && (sees ? y - y != T(0) : std::memcmp(&y, &z, sizeof(T)) == 0);
+        }
+    CHECK(right);
+    // Without a mark the fast product gives the same on finite numbers
+    Tile<T> unmarked = weights;
+    unmarked.present = {};
+    for (Index e = 0; e < terms; ++e)
+      if (bad[e])
+        for (Index f = 0; f < (left ? cols : rows); ++f) (left ? numbers(e, f) : numbers(f, e)) = T(0.7);
+    const auto marked = products(a, view(b), c, x);
+    const auto fast = left ? products(unmarked, view(b), c, x) : products(a, view(unmarked), c, x);
+    for (int form = 0; form < 3; ++form) CHECK((marked[form].bare() == fast[form].bare()).all());
+  }
+}
+
+TEMPLATE_TEST_CASE("E1 E2 weights and gradients of what is absent - step06 step07 step08", "", float, double) {
+  using T = TestType;
+  std::mt19937 random(7);
+  OnChip chip(100000);
+  const Index keys = 9, queries = 11;
+  Tile<T> s = random_tile<T>(chip, queries, keys, random), dp = random_tile<T>(chip, queries, keys, random), lse(chip, queries, 1, T(1)), delta(chip, queries, 1, T(0.5));
+  lse(3) = -infinity<T>, delta(3) = nan_of<T>;                                               // query 3 saw no key
+  for (Index j = 0; j < keys; ++j) s(3, j) = dp(3, j) = nan_of<T>;
+  for (Index i = 0; i < 5; ++i) s(i, 5) = infinity<T>, dp(i, 5) = nan_of<T>;                 // key 5 is hidden from queries 0 to 4
+  Tile<T> s_t = transposed(s);
+  mask_causal(s, {0, queries}, {0, keys}, 0), mask_causal_columns(s_t, {0, queries}, {0, keys}, 0);
+  const Tile<T> p = probabilities(std::move(s), lse), p_t = probabilities_columns(std::move(s_t), view(lse));
+  const Tile<T> ds = softmax_gradient(p, dp, delta), ds_t = softmax_gradient_columns(p_t, transposed(dp), view(delta));
+  bool right = true;
+  for (Index i = 0; i < queries; ++i)
+    for (Index j = 0; j < keys; ++j) {
+      const bool there = i != 3 && j <= i;
+      for (const T& x : {p(i, j), p_t(j, i)}) right = right && (there ? x > T(0) && x - x == T(0) : x == T(0));
+      for (const T& x : {ds(i, j), ds_t(j, i)}) right = right && (there ? x - x == T(0) : x == T(0));
+      right = right && p.present.has(i, j) == there && ds_t.present.has(j, i) == there;
+    }
+  CHECK(right);
+  Tile<T> columns(chip, keys, 3, T(1));
+  for (Index j = 0; j < keys; ++j) columns(j, 1) = T(0);
+  hide_empty_columns(columns);
+  for (Index j = 0; j < keys; ++j) CHECK((columns.present.has(j, 0) && !columns.present.has(j, 1) && columns.present.has(j, 2)));
+}
+
+}  // namespace
+}  // namespace flashsteps
