@@ -1,6 +1,7 @@
 #pragma once
 // The cases of known faults: their inputs (rule O), their tolerances, and the run of a case through every step that can take it.
 #include <cstdlib>
+#include <functional>
 #include <new>
 #include <string>
 #include <utility>
@@ -156,8 +157,12 @@ template <class T> void run(const BackwardForm<T>& form, Case<T>& x) {
 /// The forms up to step 03 have no tiles: they run once.
 inline bool has_tiles(const char* name) { return std::string(name) >= "step04"; }
 
+/// Looks at the results of one run.
+template <class T> using Check = std::type_identity_t<std::function<void(const Case<T>&)>>;
+template <class T> using CheckAll = std::type_identity_t<std::function<void(const std::vector<Case<T>>&)>>;
+
 /// Runs heads through every forward pass with every size of tiles, their outputs NaN before, and calls check(heads) each time.
-template <class T, class Check> void every_forward(std::vector<Case<T>> heads, const TileSizes& sizes, Check check) {
+template <class T> void every_forward(std::vector<Case<T>> heads, const TileSizes& sizes, CheckAll<T> check) {
   for (const ForwardForm<T>& form : forward_forms<T>())
     for (std::size_t n = 0; n < (has_tiles(form.name) ? sizes.size() : 1); ++n) {
       INFO(form.name << ", tiles " << sizes[n].first << " by " << sizes[n].second);
@@ -169,12 +174,12 @@ template <class T, class Check> void every_forward(std::vector<Case<T>> heads, c
       check(heads);
     }
 }
-template <class T, class Check> void every_forward(const Case<T>& x, const TileSizes& sizes, Check check) {
-  every_forward(std::vector<Case<T>>{x}, sizes, [&](const std::vector<Case<T>>& heads) { check(heads.front()); });
+template <class T> void every_forward(const Case<T>& x, const TileSizes& sizes, Check<T> check) {
+  every_forward<T>(std::vector<Case<T>>{x}, sizes, [&](const std::vector<Case<T>>& heads) { check(heads.front()); });
 }
 
 /// The same for the backward passes. O and L come from step 07.
-template <class T, class Check> void every_backward(std::vector<Case<T>> heads, const TileSizes& sizes, Check check) {
+template <class T> void every_backward(std::vector<Case<T>> heads, const TileSizes& sizes, CheckAll<T> check) {
   for (const BackwardForm<T>& form : backward_forms<T>())
     for (const auto& [br, bc] : sizes) {
       INFO(form.name << ", tiles " << br << " by " << bc);
@@ -188,8 +193,8 @@ template <class T, class Check> void every_backward(std::vector<Case<T>> heads, 
       check(heads);
     }
 }
-template <class T, class Check> void every_backward(const Case<T>& x, const TileSizes& sizes, Check check) {
-  every_backward(std::vector<Case<T>>{x}, sizes, [&](const std::vector<Case<T>>& heads) { check(heads.front()); });
+template <class T> void every_backward(const Case<T>& x, const TileSizes& sizes, Check<T> check) {
+  every_backward<T>(std::vector<Case<T>>{x}, sizes, [&](const std::vector<Case<T>>& heads) { check(heads.front()); });
 }
 
 /// The gradients of a group of heads that share K and V, with step 08: dK and dV, of the whole group, stand in the first.
