@@ -86,18 +86,18 @@ TEST_CASE("step04 step05 step07 step08 stay as exact as standard attention over 
     }
 }
 
-TEST_CASE("step03 is as exact as sums over 8192 keys are that take one key at a time") {
-  // What is small beside the sum so far is lost, again and again: the tiles of step 04 begin from zero, and lose a tenth of it.
+TEST_CASE("step01 step02 step03 keep beside a sum what rounding lost") {
+  // Standard attention with sums that go through all keys one by one is what they would be without it.
   for (const Index d : {64, 128}) {
     Case<float> c = problem(d, false);
     const std::vector<double> reference = c.define<double>().first;
     const Standard o(c);
     const double standard = relative_rms(o.eigen, reference), one_by_one = relative_rms(o.one_by_one, reference);
     std::string report = title(c) + "errors over that of standard attention: its sums one by one " + std::to_string(one_by_one / standard);
-    for_errors(c, reference, [](const std::string& step) { return step == "step03"; }, [&](const char* name, double error) {
+    for_errors(c, reference, [](const std::string& step) { return step < "step04"; }, [&](const char* name, double error) {
       report += std::string("; ") + name + " " + std::to_string(error / standard);
       CAPTURE(title(c), name, standard, one_by_one, error);
-      CHECK(error <= 2 * one_by_one);
+      CHECK(error <= 1.5 * standard);
     });
     INFO(report);
     CHECK(one_by_one > 5 * standard);

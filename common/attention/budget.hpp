@@ -42,27 +42,38 @@ template <class T> class Judgement {
 
   /// Judges the rows `rows` of one head; gradients then count the contributions of these rows alone.
   Judgement& add(const RawHead<T>& head, const Results<T>& results, const std::vector<Index>& rows) {
+    return add_group(std::vector<RawHead<T>>{head}, std::vector<Results<T>>{results}, rows);
+  }
+  /// Judges the heads that share K and V, whose dK and dV are sums over them: results[0] holds those.
+  Judgement& add_group(const std::vector<RawHead<T>>& heads, const std::vector<Results<T>>& results, const std::vector<Index>& rows) {
     using R = Wider<T>;
-    scale_ = std::max(scale_, finite_part(head.scale));
-    const bool gradients = head.d_o.data != nullptr;
-    GradientSums<R> reference(head);
-    GradientSums<T> naive(head);
-    std::vector<double> pq(gradients ? head.seq_k * head.head_dim : 0), pdo(gradients ? head.seq_k * head.value_dim : 0);
-    for (const Index i : rows) {
-      const RowResult<R> row = define_row<R>(head, i);
-      const RowResult<T> plain = naive_row(head, i);
-      compare_row(results.o, i, row.o, plain.o, Result::o, Spoiled::either);
-      compare_row(results.lse, i, std::vector<R>{row.lse}, std::vector<T>{plain.lse}, Result::lse, Spoiled::same);
-      measure_row(head, i, row, pq, pdo);
-      if (!gradients) continue;
-      define_gradient_row(head, i, row, reference);
-      naive_gradient_row(head, i, plain, naive);
+    if (heads.empty()) return *this;
+    const RawHead<T>& first = heads.front();
+    const bool gradients = first.d_o.data != nullptr;
+    scale_ = std::max(scale_, finite_part(first.scale));
+    GradientSums<R> reference(first);
+    GradientSums<T> naive(first);
+    std::vector<double> pq(gradients ? first.seq_k * first.head_dim : 0), pdo(gradients ? first.seq_k * first.value_dim : 0);
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      const RawHead<T>& head = heads[h];
+      std::fill(reference.dq.begin(), reference.dq.end(), R(0));
+      std::fill(naive.dq.begin(), naive.dq.end(), T(0));
+      for (const Index i : rows) {
+        const RowResult<R> row = define_row<R>(head, i);
+        const RowResult<T> plain = naive_row(head, i);
+        compare_row(results[h].o, i, row.o, plain.o, Result::o, Spoiled::either);
+        compare_row(results[h].lse, i, std::vector<R>{row.lse}, std::vector<T>{plain.lse}, Result::lse, Spoiled::same);
+        measure_row(head, i, row, pq, pdo);
+        if (!gradients) continue;
+        define_gradient_row(head, i, row, reference);
+        naive_gradient_row(head, i, plain, naive);
+        compare(results[h].dq, i, reference.dq, naive.dq, head.head_dim, Result::dq);
+      }
     }
     if (!gradients) return *this;
-    for (const Index i : rows) compare(results.dq, i, reference.dq, naive.dq, head.head_dim, Result::dq);
-    for (Index j = 0; j < head.seq_k; ++j) {
-      compare(results.dk, j, reference.dk, naive.dk, head.head_dim, Result::dk);
-      compare(results.dv, j, reference.dv, naive.dv, head.value_dim, Result::dv);
+    for (Index j = 0; j < first.seq_k; ++j) {
+      compare(results.front().dk, j, reference.dk, naive.dk, first.head_dim, Result::dk);
+      compare(results.front().dv, j, reference.dv, naive.dv, first.value_dim, Result::dv);
     }
     for (const double x : pq) pq_ = std::max(pq_, x);
     for (const double x : pdo) pdo_ = std::max(pdo_, x);

@@ -15,17 +15,19 @@ namespace flashsteps {
 template <class T> [[gnu::always_inline]] inline Packet<T> packet_exp(Packet<T> x) {
   if constexpr (std::is_same_v<T, float>) {
     using Bits = typename Simd<std::uint32_t, lanes<T>>::type;
-    constexpr float magic = 0x1.8p23f + 127, log2e = 1.44269504f;
-    const auto t = x * log2e + magic, f = x * log2e - (t - magic);
-    const auto p = 1.f + f * (0.693146978f + f * (0.240222421f + f * (0.0555073374f + f * (0.00967151264f + f * 0.00132647272f))));
+    const Packet<T> magic = Packet<T>{} + (0x1.8p23f + 127), log2e = Packet<T>{} + 1.44269504f;
+    const Packet<T> t = multiply_add<T>(x, log2e, magic), f = multiply_add<T>(x, log2e, magic - t);
+    Packet<T> p = Packet<T>{} + 0.00132647272f;
+#pragma GCC unroll 8
+    for (float coefficient : {0.00967151264f, 0.0555073374f, 0.240222421f, 0.693146978f, 1.f}) p = multiply_add<T>(p, f, Packet<T>{} + coefficient);
     return x < -87.f ? Packet<T>{} : p * std::bit_cast<Packet<T>>(std::bit_cast<Bits>(t) << 23);
   } else if constexpr (std::is_same_v<T, double>) {
     using Bits = typename Simd<std::uint64_t, lanes<T>>::type;
-    constexpr double magic = 0x1.8p52 + 1023, log2e = 1.4426950408889634, ln2 = 0.6931471805599453;
-    const auto t = x * log2e + magic, r = (x * log2e - (t - magic)) * ln2;
+    const Packet<T> magic = Packet<T>{} + (0x1.8p52 + 1023), log2e = Packet<T>{} + 1.4426950408889634;
+    const Packet<T> t = multiply_add<T>(x, log2e, magic), r = multiply_add<T>(x, log2e, magic - t) * 0.6931471805599453;
     Packet<T> p = Packet<T>{} + 1 / 6227020800.;  // up to r^13 / 13!
 #pragma GCC unroll 16
-    for (double factorial : {479001600., 39916800., 3628800., 362880., 40320., 5040., 720., 120., 24., 6., 2., 1., 1.}) p = p * r + 1 / factorial;
+    for (double factorial : {479001600., 39916800., 3628800., 362880., 40320., 5040., 720., 120., 24., 6., 2., 1., 1.}) p = multiply_add<T>(p, r, Packet<T>{} + 1 / factorial);
     return x < -708. ? Packet<T>{} : p * std::bit_cast<Packet<T>>(std::bit_cast<Bits>(t) << 52);
   } else {
     using std::exp;

@@ -6,7 +6,15 @@
 namespace flashsteps {
 
 /// sum += x y: the one operation that a matrix product consists of. A number type that counts may overload it.
-template <class P, class Q> [[gnu::always_inline]] inline void add_term(P& sum, const P& x, const Q& y) { sum += x * y; }
+template <class T> [[gnu::always_inline]] inline void add_term(Packet<T>& sum, const Packet<T>& x, const T& y) {
+  sum = multiply_add<T>(x, Packet<T>{} + y, sum);
+}
+
+/// The same for single numbers, with the same bits.
+template <class T> inline void add_number(T& sum, const T& x, const T& y) {
+  if constexpr (lanes<T> > 1) sum = multiply_add_number(x, y, sum);
+  else add_term(sum, x, y);
+}
 
 /// Calls body<P>(p) for P packets at a time from packet p on: 4 (or `most`), then 2, then 1 for what is left.
 template <class T, int most = 4, class Body> [[gnu::always_inline]] inline void for_packets(Index packets, Body body) {
@@ -80,7 +88,7 @@ template <class T, class Update> [[gnu::noinline]] void product_over_present(con
     for (Index i = 0; i < c.rows(); ++i) {
       T sum(0);
       for (Index k = 0; k < b.rows; ++k)
-        if ((a.present.all() || a.present.has(i, k)) && (!b.present || b.present->has(k, j))) add_term(sum, a(i, k), b(k, j));
+        if ((a.present.all() || a.present.has(i, k)) && (!b.present || b.present->has(k, j))) add_number(sum, a(i, k), b(k, j));
       column[i] = sum;
     }
     for (Index p = 0; p < c.packets(); ++p) update(c.column(j)[p], reinterpret_cast<const LoosePacket<T>*>(column.data())[p], p);

@@ -11,9 +11,9 @@ template <class T> void softmax(const Slow<const T>& x, const Slow<T>& a, Memory
   for (const Range i : tiles(x.rows(), 1))
     m = max(m, memory.load_lanes(x[i]));                               // m = max(m, x_i)
 
-  Tile l = memory.tile(1, 1, T(0));                                    // sum                           [1]
+  Tile l = memory.tile(1, 2, T(0));                                    // sum, and what rounding lost   [1 x 2]
   for (const Range i : tiles(x.rows(), 1))
-    l = add(l, exp_shifted(memory.load_lanes(x[i]), m));               // l = l + E(x_i, m)
+    accumulate(l, exp_shifted(memory.load_lanes(x[i]), m));            // l = l + E(x_i, m)
 
   for (const Range i : tiles(x.rows(), 1)) {
     Tile a_i = exp_shifted(memory.load_lanes(x[i]), m);                // E(x_i, m)                     [1]
@@ -47,32 +47,33 @@ template <class T> void three_sweeps(const Head<T>& head, Memory& memory) {
 
   for (const Range i : tiles(q.rows(), 1)) {
     const Tile q_i = scaled(memory.load_lanes(transpose(q[i])), scale);  // tau q_i                     [d]
-    Tile o_i = memory.tile(v.cols(), 1, T(0));                         // o_i                           [dv]
+    Tile o_sum = memory.tile(v.cols(), 2, T(0));                       // o_i, and what rounding lost   [dv x 2]
     Tile m = memory.tile(1, 1, -infinity<T>);                          // maximum                       [1]
-    Tile l = memory.tile(1, 1, T(0));                                  // sum                           [1]
+    Tile l = memory.tile(1, 2, T(0));                                  // sum, and what rounding lost   [1 x 2]
 
     for (const Range j : tiles(k.rows(), 1)) {
       const auto k_j = memory.load(k[j]);                              // k_j                           [d]
       m = max(m, dot(q_i, k_j));                                       // pass 1: m = max(m, s)
-      watch(1, i, j, m, l, o_i);
+      watch(1, i, j, m, l, o_sum);
     }
     for (const Range j : tiles(k.rows(), 1)) {
       const auto k_j = memory.load(k[j]);                              // k_j                           [d]
-      l = add(l, exp_shifted(dot(q_i, k_j), m));                       // pass 2: l = l + E(s, m)
-      watch(2, i, j, m, l, o_i);
+      accumulate(l, exp_shifted(dot(q_i, k_j), m));                    // pass 2: l = l + E(s, m)
+      watch(2, i, j, m, l, o_sum);
     }
     for (const Range j : tiles(k.rows(), 1)) {
       const auto k_j = memory.load(k[j]);                              // k_j                           [d]
       const auto v_j = memory.load(v[j]);                              // v_j                           [dv]
       Tile p = exp_shifted(dot(q_i, k_j), m);                          // E(s, m)                       [1]
       divide(p, l);                                                    // pass 3: p = E(s, m) / l
-      add_scaled(o_i, p, v_j);                                         // o_i = o_i + p v_j
-      watch(3, i, j, m, l, o_i);
+      add_scaled(o_sum, p, v_j);                                       // o_i = o_i + p v_j
+      watch(3, i, j, m, l, o_sum);
     }
 
+    Tile o_i = total(o_sum);                                           // o_i                           [dv]
     clear_empty(o_i, l);                                               // a row that saw no key is 0 (E1)
     memory.store(o_i, transpose(o[i]));
-    memory.store(log_sum_exp(std::move(m), l), lse[i]);                // L_i = m + log(l)
+    memory.store(log_sum_exp(std::move(m), total(l)), lse[i]);         // L_i = m + log(l)
   }
 }
 

@@ -1,4 +1,4 @@
 #include "common/runner/program.hpp"
 #include "steps/all.hpp"
 
-int main(int argc, char** argv) { return flashsteps::run_program(flashsteps::step01::step(), argc, argv); }
+int main(int argc, char** argv) { return flashsteps::run_program(flashsteps::all_steps(), 1, argc, argv); }

@@ -40,10 +40,11 @@ Counts sweeps_traffic(const HeadSizes& x) {
   c[tensor::lse].writes = x.nq;
   return c;
 }
-// q, o, m, l; in the third sweep k, v and the weight
-Index sweeps_on_chip(const HeadSizes& x) { return x.nq == 0 ? 0 : x.nk == 0 ? x.d + x.dv + 2 : 2 * x.d + 2 * x.dv + 3; }
-// A row: d to scale, 2 for L; a key: 1 maximum; 2 + 1 for the sum; 2 + 2 for the weight
-Flops sweeps_flops(const HeadSizes& x) { return {x.nq * x.nk * (6 * x.d + 2 * x.dv), x.nq * (x.d + 2 + 8 * x.nk)}; }
+// q, m, o and l with what rounding lost; in the third sweep k, v and the weight; at the end what o and l have come to
+Index sweeps_on_chip(const HeadSizes& x) { return x.nq == 0 ? 0 : x.d + 3 * x.dv + 4 + (x.nk == 0 ? 0 : x.d); }
+// A row: d to scale, dv + 1 for what o and l have come to, 2 for L; a key: 1 maximum; 2 + 4 for the sum; 2 + 2 for the weight, 3 dv for
+// what rounding loses
+Flops sweeps_flops(const HeadSizes& x) { return {x.nq * x.nk * (6 * x.d + 2 * x.dv), x.nq * (x.d + x.dv + 3 + x.nk * (11 + 3 * x.dv))}; }
 
 }  // namespace
 

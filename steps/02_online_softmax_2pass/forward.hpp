@@ -19,7 +19,7 @@ template <class T> MaxSum<T> merge(const MaxSum<T>& a, const MaxSum<T>& b) {
 /// a = softmax(x) in two passes over slow memory (2.1). x and a are [n x 1].
 template <class T> void softmax(const Slow<const T>& x, const Slow<T>& a, Memory& memory) {
   Tile m = memory.tile(1, 1, -infinity<T>);                            // maximum so far                [1]
-  Tile l = memory.tile(1, 1, T(0));                                    // sum so far                    [1]
+  Tile l = memory.tile(1, 2, T(0));                                    // sum, and what rounding lost   [1 x 2]
   for (const Range i : tiles(x.rows(), 1)) {
     Tile x_i = memory.load_lanes(x[i]);                                // x_i                           [1]
     Tile m_new = max(m, x_i);                                          // m_new = max(m, x_i)           [1]
@@ -53,9 +53,9 @@ template <class T> void two_sweeps(const Head<T>& head, Memory& memory) {
 
   for (const Range i : tiles(q.rows(), 1)) {
     const Tile q_i = scaled(memory.load_lanes(transpose(q[i])), scale);  // tau q_i                     [d]
-    Tile o_i = memory.tile(v.cols(), 1, T(0));                         // o_i                           [dv]
+    Tile o_sum = memory.tile(v.cols(), 2, T(0));                       // o_i, and what rounding lost   [dv x 2]
     Tile m = memory.tile(1, 1, -infinity<T>);                          // maximum of the keys so far    [1]
-    Tile l = memory.tile(1, 1, T(0));                                  // their sum                     [1]
+    Tile l = memory.tile(1, 2, T(0));                                  // sum, and what rounding lost   [1 x 2]
 
     for (const Range j : tiles(k.rows(), 1)) {
       const auto k_j = memory.load(k[j]);                              // k_j                           [d]
@@ -65,20 +65,21 @@ template <class T> void two_sweeps(const Head<T>& head, Memory& memory) {
       Tile alpha = exp_shifted(std::move(m), m_new);                   // alpha = E(m, m_new)           [1]
       rescale_add(l, alpha, p);                                        // pass 1: l = alpha l + p
       m = std::move(m_new);
-      watch(1, i, j, m, l, o_i);
+      watch(1, i, j, m, l, o_sum);
     }
     for (const Range j : tiles(k.rows(), 1)) {
       const auto k_j = memory.load(k[j]);                              // k_j                           [d]
       const auto v_j = memory.load(v[j]);                              // v_j                           [dv]
       Tile p = exp_shifted(dot(q_i, k_j), m);                          // E(s, m)                       [1]
       divide(p, l);                                                    // pass 2: p = E(s, m) / l
-      add_scaled(o_i, p, v_j);                                         // o_i = o_i + p v_j
-      watch(2, i, j, m, l, o_i);
+      add_scaled(o_sum, p, v_j);                                       // o_i = o_i + p v_j
+      watch(2, i, j, m, l, o_sum);
     }
 
+    Tile o_i = total(o_sum);                                           // o_i                           [dv]
     clear_empty(o_i, l);                                               // a row that saw no key is 0 (E1)
     memory.store(o_i, transpose(o[i]));
-    memory.store(log_sum_exp(std::move(m), l), lse[i]);                // L_i = m + log(l)
+    memory.store(log_sum_exp(std::move(m), total(l)), lse[i]);         // L_i = m + log(l)
   }
 }
 

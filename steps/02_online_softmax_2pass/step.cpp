@@ -23,10 +23,12 @@ Counts traffic(const HeadSizes& x) {
   c[tensor::lse].writes = x.nq;
   return c;
 }
-// q, o, m, l; in the first sweep k, the score and the new maximum, in the second k, v and the weight
-Index on_chip(const HeadSizes& x) { return x.nq == 0 ? 0 : x.d + x.dv + 2 + (x.nk == 0 ? 0 : x.d + std::max<Index>(2, x.dv + 1)); }
-// A row: d to scale, 2 for L; a key: 1 + 2 + 2 + 2 in the first sweep, 2 + 2 in the second
-Flops flops(const HeadSizes& x) { return {x.nq * x.nk * (4 * x.d + 2 * x.dv), x.nq * (x.d + 2 + 11 * x.nk)}; }
+// q, m, o and l with what rounding lost; in the first sweep k, the score and the new maximum, in the second k, v and the weight; at the
+// end what o and l have come to
+Index on_chip(const HeadSizes& x) { return x.nq == 0 ? 0 : x.d + 2 * x.dv + 3 + (x.nk == 0 ? x.dv + 1 : x.d + std::max<Index>(2, x.dv + 1)); }
+// A row: d to scale, dv + 1 for what o and l have come to, 2 for L; a key: 1 + 2 + 2 + 6 in the first sweep, 2 + 2 in the second and 3 dv
+// for what rounding loses
+Flops flops(const HeadSizes& x) { return {x.nq * x.nk * (4 * x.d + 2 * x.dv), x.nq * (x.d + x.dv + 3 + x.nk * (15 + 3 * x.dv))}; }
 
 }  // namespace
 

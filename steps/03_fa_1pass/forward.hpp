@@ -11,9 +11,9 @@ template <class T> void one_sweep(const Head<T>& head, Memory& memory) {
 
   for (const Range i : tiles(q.rows(), 1)) {
     const Tile q_i = scaled(memory.load_lanes(transpose(q[i])), scale);  // tau q_i                     [d]
-    Tile o_i = memory.tile(v.cols(), 1, T(0));                         // u = l o_i, not normalised     [dv]
+    Tile u = memory.tile(v.cols(), 2, T(0));                           // l o_i, and what rounding lost [dv x 2]
     Tile m = memory.tile(1, 1, -infinity<T>);                          // maximum of the keys so far    [1]
-    Tile l = memory.tile(1, 1, T(0));                                  // their sum                     [1]
+    Tile l = memory.tile(1, 2, T(0));                                  // sum, and what rounding lost   [1 x 2]
 
     for (const Range j : tiles(k.rows(), 1)) {
       const auto k_j = memory.load(k[j]);                              // k_j                           [d]
@@ -23,14 +23,15 @@ template <class T> void one_sweep(const Head<T>& head, Memory& memory) {
       Tile p = exp_shifted(std::move(s), m_new);                       // p = E(s, m_new)               [1]
       Tile alpha = exp_shifted(std::move(m), m_new);                   // alpha = E(m, m_new)           [1]
       rescale_add(l, alpha, p);                                        // l = alpha l + p
-      rescale_add_scaled(o_i, alpha, p, v_j);                          // u = alpha u + p v_j
+      rescale_add_scaled(u, alpha, p, v_j);                            // u = alpha u + p v_j
       m = std::move(m_new);
-      watch(1, i, j, m, l, o_i);
+      watch(1, i, j, m, l, u);
     }
 
+    Tile o_i = total(u);                                               // u                             [dv]
     divide_columns(o_i, l);                                            // o_i = u / l
     memory.store(o_i, transpose(o[i]));
-    memory.store(log_sum_exp(std::move(m), l), lse[i]);                // L_i = m + log(l)
+    memory.store(log_sum_exp(std::move(m), total(l)), lse[i]);         // L_i = m + log(l)
   }
 }
 
@@ -40,9 +41,9 @@ template <class T> void one_sweep_normalised(const Head<T>& head, Memory& memory
 
   for (const Range i : tiles(q.rows(), 1)) {
     const Tile q_i = scaled(memory.load_lanes(transpose(q[i])), scale);  // tau q_i                     [d]
-    Tile o_i = memory.tile(v.cols(), 1, T(0));                         // o_i, normalised               [dv]
+    Tile o_sum = memory.tile(v.cols(), 2, T(0));                       // o_i, and what rounding lost   [dv x 2]
     Tile m = memory.tile(1, 1, -infinity<T>);                          // maximum of the keys so far    [1]
-    Tile l = memory.tile(1, 1, T(0));                                  // their sum                     [1]
+    Tile l = memory.tile(1, 2, T(0));                                  // sum, and what rounding lost   [1 x 2]
 
     for (const Range j : tiles(k.rows(), 1)) {
       const auto k_j = memory.load(k[j]);                              // k_j                           [d]
@@ -51,18 +52,17 @@ template <class T> void one_sweep_normalised(const Head<T>& head, Memory& memory
       Tile m_new = max(m, s);                                          // m_new = max(m, s)             [1]
       Tile p = exp_shifted(std::move(s), m_new);                       // p = E(s, m_new)               [1]
       Tile alpha = exp_shifted(std::move(m), m_new);                   // alpha = E(m, m_new)           [1]
-      rescale(alpha, l);                                               // l alpha
-      l = add(alpha, p);                                               // l_new = l alpha + p           [1]
-      divide(alpha, l);                                                // l alpha / l_new
-      divide(p, l);                                                    // p / l_new
-      rescale_add_scaled(o_i, alpha, p, v_j);                          // o = (l alpha / l_new) o + (p / l_new) v_j
+      rescale_add(l, alpha, p);                                        // l_new = alpha l + p
+      divide(p, l);                                                    // w = p / l_new, so alpha l / l_new = 1 - w
+      add_scaled_difference(o_sum, p, v_j);                            // o = (1 - w) o + w v_j = o + w (v_j - o)
       m = std::move(m_new);
-      watch(1, i, j, m, l, o_i);
+      watch(1, i, j, m, l, o_sum);
     }
 
+    Tile o_i = total(o_sum);                                           // o_i                           [dv]
     clear_empty(o_i, l);                                               // a row that saw no key is 0 (E1)
     memory.store(o_i, transpose(o[i]));
-    memory.store(log_sum_exp(std::move(m), l), lse[i]);                // L_i = m + log(l)
+    memory.store(log_sum_exp(std::move(m), total(l)), lse[i]);         // L_i = m + log(l)
   }
 }
 

@@ -1,4 +1,4 @@
 #include "common/runner/program.hpp"
 #include "steps/all.hpp"
 
-int main(int argc, char** argv) { return flashsteps::run_program(flashsteps::step06::step(), argc, argv); }
+int main(int argc, char** argv) { return flashsteps::run_program(flashsteps::all_steps(), 6, argc, argv); }

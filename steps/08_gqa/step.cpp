@@ -96,7 +96,7 @@ Flops backward_flops(const HeadSizes& x) {
 const Step& step() {
   static const std::string name = "08_gqa";
   static const Step self{
-      .number = 7,
+      .number = 8,
       .name = name,
       .title = "Grouped queries",
       .idea = "A group of query heads shares one head of K and V, found by index; dK and dV are summed over the group on chip.",

@@ -1,0 +1,98 @@
+#pragma once
+// Runs one form of a step over all heads of a problem.
+#include "common/runner/outcome.hpp"
+#include "common/runner/parallel.hpp"
+#include <chrono>
+
+namespace flashsteps {
+
+using HeadMap = Index (*)(Index h, Index heads, Index kv_heads);
+
+/// All query heads, each with the head of K and V that `kv_head` gives it; the watched one watched.
+template <class T> std::vector<Head<T>> heads_of(const Problem<T>& p, Output<T>& out, TileShape tiles, HeadMap kv_head, Index watched, const Watch<T>& watch) {
+  std::vector<Head<T>> heads;
+  for (Index b = 0; b < p.batch(); ++b)
+    for (Index h = 0; h < p.heads(); ++h) {
+      heads.push_back(head_of(p, out, b, h, kv_head(h, p.heads(), p.kv_heads()), tiles));
+      if (b == 0 && h == watched) heads.back().watch = watch;
+    }
+  return heads;
+}
+
+/// Every head of K and V with the query heads that read it.
+template <class T> std::vector<Group<T>> groups_of(const Problem<T>& p, Output<T>& out, TileShape tiles, HeadMap kv_head) {
+  std::vector<Group<T>> groups(p.batch() * p.kv_heads());
+  for (Index b = 0; b < p.batch(); ++b)
+    for (Index h = 0; h < p.heads(); ++h) {
+      const Index kv = kv_head(h, p.heads(), p.kv_heads());
+      Group<T>& group = groups[b * p.kv_heads() + kv];
+      group.heads.push_back(head_of(p, out, b, h, kv, tiles));
+      group.gradients.push_back(gradients_of(p, out, b, h, kv));
+    }
+  return groups;
+}
+
+/// Runs a form once: its outputs are NaN before, its traffic is added to `memory`.
+/// @return the seconds that it took, without what was done before the form began
+template <class T>
+double execute_once(const Form& form, const Problem<T>& p, Output<T>& out, TileShape tiles, HeadMap kv_head, Memory& memory, Index watched = -1, const Watch<T>& watch = {}) {
+  const Algorithm<T>& algorithm = form.algorithm<T>();
+  out.poison(form.backward());
+  const auto start = std::chrono::steady_clock::now();
+  if (form.backward()) {
+    run(groups_of(p, out, tiles, kv_head), memory, form.name.c_str(),
+        [&](const Group<T>& group, Memory& m) { algorithm.backward(group.heads, group.gradients, m); });
+  } else {
+    const std::vector<Head<T>> heads = heads_of(p, out, tiles, kv_head, watched, watch);
+    run(form.pieces == Pieces::row_tiles ? row_tiles(heads) : heads, memory, form.name.c_str(), [&](const Head<T>& head, Memory& m) { algorithm.forward(head, m); });
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::max(0.0, seconds - memory.seconds_before() / threads());
+}
+
+/// What a form costs by its closed forms.
+template <class T> FormOutcome formula_of(const Form& form, const Problem<T>& p, TileShape tiles) {
+  HeadSizes sizes = p.sizes(form.pieces);
+  sizes.br = tiles.br, sizes.bc = tiles.bc;
+  const Index count = p.count(form.pieces);
+  const Traffic one = form.traffic(sizes).total();
+  const Flops flops = form.flops(sizes);
+  FormOutcome outcome{.name = form.name, .home = form.home, .backward = form.backward(), .tiled = form.tiled, .tiles = tiles};
+  outcome.traffic_formula = {count * one.reads, count * one.writes, count * one.atomics};
+  outcome.peak_formula = count == 0 ? 0 : form.on_chip(sizes);
+  outcome.flops = {count * flops.matmul, count * flops.other};
+  return outcome;
+}
+
+/// Runs a form `repeat` times, or, if that is 1 and it is short, up to five: the shortest time counts.
+template <class T>
+FormOutcome execute(const Form& form, const Problem<T>& p, Output<T>& out, TileShape tiles, Index capacity, HeadMap kv_head, int repeat, Index watched = -1,
+                    std::vector<Moment<T>>* moments = nullptr, Index row = 0) {
+  FormOutcome outcome = formula_of(form, p, tiles);
+  outcome.capacity = capacity;
+  const Index room = form.tiled ? capacity : std::numeric_limits<Index>::max();
+  double all = 0;
+  for (int r = 0; r < repeat || (repeat == 1 && r < 5 && all < 0.2); ++r) {
+    Memory memory(room);
+    const bool watching = moments && r == 0;
+    const double seconds = execute_once(form, p, out, tiles, kv_head, memory, watching ? watched : -1, watching ? Watch<T>(*moments, row) : Watch<T>{});
+    all += seconds;
+    outcome.seconds = r == 0 ? seconds : std::min(outcome.seconds, seconds);
+    if (r > 0) continue;
+    outcome.traffic = memory.counts().total();
+    outcome.peak = memory.peak();
+    HeadSizes sizes = p.sizes(form.pieces);
+    sizes.br = tiles.br, sizes.bc = tiles.bc;
+    Counts formula;
+    const Counts one = form.traffic(sizes);
+    for (int n = 0; n < name_count; ++n) {
+      const Traffic& t = one.of[n];
+      const Index count = p.count(form.pieces);
+      formula.of[n] = {count * t.reads, count * t.writes, count * t.atomics};
+    }
+    outcome.counted_is_formula = memory.counts() == formula && memory.peak() == outcome.peak_formula;
+  }
+  return outcome;
+}
+
+}  // namespace flashsteps

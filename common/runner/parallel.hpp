@@ -1,0 +1,54 @@
+#pragma once
+// The parallel loop of every step. What may run in parallel is data: the heads (FlashAttention-1), the row tiles of the heads
+// (FlashAttention-2), or the groups of heads that share K and V (backward).
+#include "common/memory/memory.hpp"
+#include "common/runner/progress.hpp"
+#include "common/attention/head.hpp"
+#include <exception>
+#include <span>
+#include <omp.h>
+#include <vector>
+
+namespace flashsteps {
+
+/// How many threads a parallel loop takes.
+inline int threads() { return omp_get_max_threads(); }
+
+/// The same work cut finer: rows are independent, so every row tile of every head is a piece of its own.
+template <class T> std::vector<Head<T>> row_tiles(const std::vector<Head<T>>& heads) {
+  std::vector<Head<T>> pieces;
+  for (const Head<T>& head : heads)
+    for (const Range i : tiles(head.q.rows(), head.br)) pieces.push_back(head.rows(i));
+  return pieces;
+}
+
+/// Query heads that share K and V, with their gradients.
+template <class T> struct Group {
+  std::vector<Head<T>> heads;
+  std::vector<Gradients<T>> gradients;
+};
+
+/// work(piece, memory) for every piece, each thread with a fast memory of `total`'s capacity; the traffic of all is added to `total`.
+template <class Piece, class Work> void run(const std::vector<Piece>& pieces, Memory& total, const char* what, Work work) {
+  Progress progress(what, std::int64_t(pieces.size()));
+  std::exception_ptr failure;
+#pragma omp parallel
+  {
+    Memory memory(total.capacity());
+#pragma omp for schedule(dynamic)
+    for (Index p = 0; p < Index(pieces.size()); ++p) {
+      try {
+        work(pieces[p], memory);
+      } catch (...) {
+#pragma omp critical
+        failure = std::current_exception();
+      }
+      progress.advance();
+    }
+#pragma omp critical
+    total.add(memory);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace flashsteps

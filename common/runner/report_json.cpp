@@ -1,0 +1,83 @@
+#include "common/runner/report.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace flashsteps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// JSON has no NaN and no infinity. A measure that is one becomes null.
+Json measure(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
+/// In a trace they say something: "-inf" is the maximum before the first key.
+Json value(double x) { return std::isfinite(x) ? Json(x) : Json(std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf"); }
+
+Json traffic(const FormOutcome& form) {
+  return {{"reads", form.traffic.reads},
+          {"writes", form.traffic.writes},
+          {"atomics", form.traffic.atomics},
+          {"formula", {{"reads", form.traffic_formula.reads}, {"writes", form.traffic_formula.writes}, {"atomics", form.traffic_formula.atomics}}}};
+}
+Json on_chip(const FormOutcome& form) {
+  return {{"peak", form.peak}, {"formula", form.peak_formula}, {"capacity", form.tiled ? Json(form.capacity) : Json(nullptr)}};
+}
+Json flops(const FormOutcome& form) { return {{"matmul", form.flops.matmul}, {"other", form.flops.other}}; }
+Json tile_shape(const FormOutcome& form) { return form.tiled ? Json{{"br", form.tiles.br}, {"bc", form.tiles.bc}} : Json(nullptr); }
+
+Json trace(const TraceOutcome& t) {
+  Json moments = Json::array();
+  for (const Moment<double>& m : t.moments) {
+    Json held = Json::array(), normalised = Json::array();
+    // The forms that normalise at every key or tile hold o itself, the others l o
+    const bool is_normalised = t.form == "column tiles outside" || t.form == "three sweeps" || t.form == "two sweeps";
+    for (const double x : m.o) held.push_back(value(x)), normalised.push_back(value(is_normalised ? x : m.l == 0 ? 0 : x / m.l));
+    moments.push_back({{"sweep", m.sweep}, {"keys", m.keys}, {"m", value(m.m)}, {"l", value(m.l)}, {"o", held}, {"normalised", normalised}});
+  }
+  return {{"row", t.row}, {"head", t.head}, {"form", t.form}, {"moments", moments}};
+}
+
+}  // namespace
+
+std::string json_report(const Outcome& outcome) {
+  const FormOutcome& main = outcome.forms.front();
+  Json json;
+  json["step"] = outcome.step->number;
+  json["name"] = outcome.step->name;
+  json["device"] = "cpu";
+  json["dtype"] = std::string(word(outcome.dtype));
+  json["causal"] = outcome.causal;
+  json["scale"] = outcome.scale;
+  json["shape"] = {{"batch", outcome.batch},   {"heads", outcome.heads},       {"kv_heads", outcome.kv_heads},  {"seq_q", outcome.seq_q},
+                   {"seq_k", outcome.seq_k},   {"head_dim", outcome.head_dim}, {"value_dim", outcome.value_dim}};
+  json["input"] = outcome.source;
+  json["tiles"] = tile_shape(main);
+  json["equal"] = outcome.equal();
+  json["checks"] = Json::array();
+  for (const Check& check : outcome.checks)
+    json["checks"].push_back({{"form", check.form}, {"against", check.against}, {"of", check.of}, {"max_error", measure(check.comparison.max_error)},
+                              {"budget", measure(check.comparison.budget)}, {"share", measure(check.comparison.share())}, {"equal", check.comparison.equal()}});
+  json["rows_checked"] = {{"checked", outcome.rows_checked}, {"of", outcome.rows}};
+  json["traffic"] = traffic(main);
+  json["on_chip"] = on_chip(main);
+  json["flops"] = flops(main);
+  json["seconds"] = {{"this", main.seconds}, {"before", outcome.before ? Json(outcome.before->seconds) : Json(nullptr)}};
+  if (outcome.before) {
+    json["before"] = {{"name", outcome.before_name}, {"form", outcome.before->name}, {"traffic", traffic(*outcome.before)}, {"on_chip", on_chip(*outcome.before)},
+                      {"flops", flops(*outcome.before)}};
+  }
+  json["forms"] = Json::array();
+  for (std::size_t f = 1; f < outcome.forms.size(); ++f) {
+    const FormOutcome& form = outcome.forms[f];
+    json["forms"].push_back({{"form", form.name}, {"home", form.home}, {"tiles", tile_shape(form)}, {"traffic", traffic(form)}, {"on_chip", on_chip(form)},
+                             {"flops", flops(form)}, {"seconds", {{"this", form.seconds}}}});
+  }
+  if (!outcome.notes.empty()) json["notes"] = outcome.notes;
+  if (outcome.unsafe)
+    json["unsafe_softmax_in_half"] = {{"rows", outcome.unsafe->rows}, {"nan", outcome.unsafe->nan_rows}, {"zero", outcome.unsafe->zero_rows},
+                                      {"float_headroom", measure(outcome.unsafe->headroom)}};
+  if (outcome.trace) json["trace"] = trace(*outcome.trace);
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace flashsteps

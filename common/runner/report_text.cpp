@@ -1,0 +1,120 @@
+#include "common/runner/report.hpp"
+
+#include <fmt/format.h>
+
+namespace flashsteps {
+namespace {
+
+/// Escape sequences, or none.
+struct Paint {
+  bool color;
+  std::string bold(const std::string& s) const { return color ? "\033[1m" + s + "\033[0m" : s; }
+  std::string good(const std::string& s) const { return color ? "\033[32m" + s + "\033[0m" : s; }
+  std::string bad(const std::string& s) const { return color ? "\033[31m" + s + "\033[0m" : s; }
+};
+
+std::string percent(double share) { return share < 0.01 ? "under 1 %" : fmt::format("{:.0f} %", 100 * share); }
+std::string times(double a, double b) { return b > 0 ? fmt::format("{:.3g} times", a / b) : "-"; }
+Index moved(const Traffic& t) { return t.reads + t.writes; }
+
+/// One line a form and what it is held to: "o 1.2e-07 (12 % of the budget), lse ...".
+std::string check_lines(const Outcome& outcome, const Paint& paint) {
+  std::string text;
+  const std::vector<Check>& checks = outcome.checks;
+  for (std::size_t i = 0; i < checks.size();) {
+    std::string parts;
+    bool equal = true;
+    const std::string form = checks[i].form, against = checks[i].against;
+    for (; i < checks.size() && checks[i].form == form && checks[i].against == against; ++i) {
+      const Comparison& c = checks[i].comparison;
+      equal = equal && c.equal();
+      const std::string error = c.max_error == 0 ? "0, bit for bit" : fmt::format("{:.1e}, {} of the budget", c.max_error, percent(c.share()));
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : "; ", checks[i].of, error);
+    }
+    text += fmt::format("  {:<12}{} = {}: {}\n", equal ? paint.good("equal") + std::string(7, ' ') : paint.bad("NOT EQUAL") + std::string(3, ' '), form, against, parts);
+  }
+  return text;
+}
+
+std::string cost_line(const char* label, const std::string& value) { return fmt::format("  {:<12}{}\n", label, value); }
+
+std::string traffic_line(const FormOutcome& form) {
+  std::string line = fmt::format("{} read, {} written", with_commas(form.traffic.reads), with_commas(form.traffic.writes));
+  if (form.traffic_formula.atomics > 0) line += fmt::format(", {} added atomically", with_commas(form.traffic.atomics));
+  return line;
+}
+
+std::string costs(const Outcome& outcome, const FormOutcome& form, const Paint& paint) {
+  std::string text;
+  const FormOutcome* before = outcome.before && outcome.before->backward == form.backward && outcome.before->name != form.name ? &*outcome.before : nullptr;
+  if (!before && outcome.before && outcome.before->backward == form.backward && outcome.before->home != form.home) before = &*outcome.before;
+  text += cost_line("traffic", traffic_line(form) + (form.counted_is_formula ? paint.good(" = formula") : paint.bad(" IS NOT the formula")));
+  if (before)
+    text += cost_line("", fmt::format("{} of {}, which has {}", times(double(moved(form.traffic)), double(moved(before->traffic))), outcome.before_name, traffic_line(*before)));
+  if (outcome.standard && form.backward == outcome.standard->backward && form.name != "standard")
+    text += cost_line("", fmt::format("{} of standard attention{}", times(double(moved(form.traffic)), double(moved(outcome.standard->traffic_formula))),
+                                      form.backward ? ", backward" : ""));
+  text += cost_line("on chip", fmt::format("{} elements at most{}{}", with_commas(form.peak), form.tiled ? fmt::format(" of {}", with_commas(form.capacity)) : "",
+                                           before ? fmt::format("; {} {}", outcome.before_name, with_commas(before->peak)) : ""));
+  text += cost_line("flops", fmt::format("{} in matrix products, {} others{}", with_commas(form.flops.matmul), with_commas(form.flops.other),
+                                         before ? fmt::format("; {} {} and {}", outcome.before_name, with_commas(before->flops.matmul), with_commas(before->flops.other)) : ""));
+  text += cost_line("time", fmt::format("{}{}", duration(form.seconds),
+                                        before ? fmt::format("; {} {}, {} as long", outcome.before_name, duration(before->seconds), times(before->seconds, form.seconds)) : ""));
+  return text;
+}
+
+std::string trace_lines(const TraceOutcome& trace) {
+  std::string text = fmt::format("  row {} of head {}, {}: m, l and o as they are held\n", trace.row, trace.head, trace.form);
+  text += fmt::format("  {:>5} {:>6} {:>14} {:>14}  {}\n", "sweep", "keys", "m", "l", "o");
+  for (const Moment<double>& m : trace.moments) {
+    std::string o;
+    for (const double x : m.o) o += fmt::format(" {:.6g}", x);
+    text += fmt::format("  {:>5} {:>6} {:>14.8g} {:>14.8g} {}\n", m.sweep, m.keys, m.m, m.l, o);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string with_commas(Index n) {
+  std::string digits = fmt::format("{}", n);
+  for (Index at = Index(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(at, ",");
+  return digits;
+}
+
+std::string duration(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} us", seconds * 1e6);
+}
+
+std::string text_report(const Outcome& outcome, const std::string& next, bool color) {
+  const Paint paint{color};
+  const Step& step = *outcome.step;
+  std::string text = paint.bold(fmt::format("{:02} {}", step.number, step.title)) + "\n";
+  text += fmt::format("  {}\n\n", step.idea);
+  text += cost_line("input", outcome.source);
+  text += cost_line("", fmt::format("batch {}, heads {}{}, seq_q {}, seq_k {}, head_dim {}{}, {}{}", outcome.batch, outcome.heads,
+                                    outcome.kv_heads == outcome.heads ? "" : fmt::format(" on {} of K and V", outcome.kv_heads), outcome.seq_q, outcome.seq_k, outcome.head_dim,
+                                    outcome.value_dim == outcome.head_dim ? "" : fmt::format(", value_dim {}", outcome.value_dim), word(outcome.dtype),
+                                    outcome.causal ? ", causal" : ""));
+  for (const std::string& note : outcome.notes) text += cost_line("note", note);
+  text += check_lines(outcome, paint);
+  if (outcome.rows_checked < outcome.rows)
+    text += cost_line("", fmt::format("a sample of {} of the {} query rows was held to the definition", with_commas(outcome.rows_checked), with_commas(outcome.rows)));
+  for (const FormOutcome& form : outcome.forms) {
+    text += fmt::format("\n  {}{}\n", paint.bold(form.name), form.tiled ? fmt::format(", tiles of {} x {}", form.tiles.br, form.tiles.bc) : "");
+    text += costs(outcome, form, paint);
+  }
+  if (outcome.unsafe) {
+    const UnsafeOutcome& u = *outcome.unsafe;
+    text += fmt::format("\n  Without the maximum, with scores, exp and sum rounded to half: {} of {} rows are NaN and {} more silently 0.\n", with_commas(u.nan_rows), with_commas(u.rows),
+                        with_commas(u.zero_rows));
+    text += fmt::format("  In float, sums stay a factor of {:.2g} below the largest number.\n", u.headroom);
+  }
+  if (outcome.trace) text += "\n" + trace_lines(*outcome.trace);
+  if (!next.empty()) text += fmt::format("\n  next: {}\n", next);
+  return text;
+}
+
+}  // namespace flashsteps
