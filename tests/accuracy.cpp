@@ -53,10 +53,10 @@ struct Standard {
   }
 };
 
-/// Runs the forms whose names `wanted` takes, and calls check(form, error) with their relative rms errors.
+/// Runs the forms (but for standard attention) whose steps `wanted` takes, and calls check(form, error) with their relative rms errors.
 template <class Wanted, class Check> void for_errors(Case<float>& c, const std::vector<double>& reference, Wanted wanted, Check check) {
   for (const ForwardForm<float>& form : forward_forms<float>()) {
-    if ((c.causal && !form.masks) || !wanted(std::string(form.name).substr(0, 6))) continue;
+    if ((c.causal && !form.masks) || !wanted(std::string(form.name).substr(0, 6)) || form.name == std::string("step01 standard")) continue;
     c.poison();
     Memory memory;
     form.run(c.head(), memory);
