@@ -161,20 +161,22 @@ template <class T> class Evaluation {
   /// 06: column order is laid beside the standard backward pass, which is a form of its own.
   void beside_own_form() {
     for (const FormOutcome& form : outcome_.forms)
-      if (form.name == "standard") outcome_.before = form, outcome_.before_name = "standard";
+      if (form.name == "standard") outcome_.before_backward = form, outcome_.before_backward_name = "standard";
   }
-  /// Runs a form of the step before on a problem, for its costs and its values.
+  /// Runs a form of the step before, for its costs and its values.
   void beside(const Form& form, const Problem<T>& p, const Step& before) {
     Output<T> out(p);
     run_before(form, p, out);
     outcome_.before_name = before.name;
     add_checks(step_.forward().name, form.home, out_, out, false);
   }
+  /// Runs a form of the step before on a problem. A backward form needs O and L in `out`.
   void run_before(const Form& form, const Problem<T>& p, Output<T>& out) {
     const Index capacity = options_.sram.value_or(default_capacity);
-    const TileShape tiles = form.tiled ? shrink_to_fit(form, p.sizes(form.pieces), choice(step_.forward()).tiles, capacity) : TileShape{};
+    const TileShape tiles = form.tiled ? shrink_to_fit(form, p.sizes(form.pieces), choice(form.backward() ? *step_.backward() : step_.forward()).tiles, capacity) : TileShape{};
     const FormOutcome outcome = execute(form, p, out, tiles, form.tiled ? capacity : 0, [](Index h, Index, Index) { return h; }, options_.repeat);
-    if (!form.backward()) outcome_.before = outcome, outcome_.before_name = form.home;
+    if (form.backward()) outcome_.before_backward = outcome, outcome_.before_backward_name = form.home;
+    else outcome_.before = outcome, outcome_.before_name = form.home;
   }
 
   /// 07: costs beside 05 without a mask; values row by row, or, without a mask, beside 05 and 06.
@@ -184,10 +186,8 @@ template <class T> class Evaluation {
     whole.causal = false;
     Output<T> out(p_);
     run_before(forward, whole, out);
+    run_before(backward, whole, out);
     if (!p_.causal) {
-      const TileShape tiles = choice(*step_.backward()).tiles;
-      Memory memory;
-      execute_once(backward, whole, out, tiles, step_.kv_head, memory);
       add_checks(step_.forward().name, forward.home, out_, out, false);
       add_checks(step_.backward()->name, backward.home, out_, out, true);
       return;
@@ -218,29 +218,24 @@ template <class T> class Evaluation {
     Output<T> out(repeated), summed(p_);
     run_before(step_.before->forward(), repeated, out);
     add_checks(step_.forward().name, step_.before->name, out_, out, false);
-    Memory memory;
-    execute_once(*step_.before->backward(), repeated, out, choice(*step_.backward()).tiles, [](Index h, Index, Index) { return h; }, memory);
+    run_before(*step_.before->backward(), repeated, out);
     sum_groups(out, p_, step_.kv_head, summed);
     add_checks(step_.backward()->name, step_.before->name, out_, summed, true);
   }
 
-  /// What standard attention, or its backward pass, costs on this input with a head of K and V for every query head.
+  /// What standard attention and its backward pass cost on this input, with a head of K and V for every query head.
   void standard_costs() {
-    const Step* first = &step_;
-    const Form* standard = nullptr;
-    for (; first; first = first->before) {
-      for (const Form& form : first->forms)
-        if (form.name == "standard" && form.backward() == step_.main().backward()) standard = &form;
-      if (standard) break;
-    }
-    if (!standard) return;
-    HeadSizes sizes = p_.sizes(Pieces::heads);
-    const Traffic one = standard->traffic(sizes).total();
-    const Index count = p_.count(Pieces::heads);
-    FormOutcome outcome{.name = standard->name, .home = standard->home, .backward = standard->backward()};
-    outcome.traffic_formula = {count * one.reads, count * one.writes, count * one.atomics};
-    outcome.peak_formula = standard->on_chip(sizes);
-    outcome_.standard = outcome;
+    for (const Step* step = &step_; step; step = step->before)
+      for (const Form& form : step->forms) {
+        std::optional<FormOutcome>& costs = form.backward() ? outcome_.standard_backward : outcome_.standard;
+        if (form.name != "standard" || costs) continue;
+        const HeadSizes sizes = p_.sizes(Pieces::heads);
+        const Traffic one = form.traffic(sizes).total();
+        const Index count = p_.count(Pieces::heads);
+        costs = FormOutcome{.name = form.name, .home = form.home, .backward = form.backward()};
+        costs->traffic_formula = {count * one.reads, count * one.writes, count * one.atomics};
+        costs->peak_formula = form.on_chip(sizes);
+      }
   }
 
   void unsafe_softmax() {

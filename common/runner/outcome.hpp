@@ -45,14 +45,25 @@ struct Outcome {
   std::string source;
   double scale = 0;
   std::vector<FormOutcome> forms;           // the main form first
-  std::optional<FormOutcome> before;        // the form that costs are compared with
-  std::string before_name;
-  std::optional<FormOutcome> standard;      // what standard attention costs on this input, by formula
+  std::optional<FormOutcome> before, before_backward;      // the forms that costs are compared with
+  std::string before_name, before_backward_name;
+  std::optional<FormOutcome> standard, standard_backward;  // what standard attention costs on this input, by formula
   std::vector<Check> checks;
   Index rows = 0, rows_checked = 0;         // query rows, of all heads, and how many of them were held to the definition
   std::vector<std::string> notes;
   std::optional<TraceOutcome> trace;
   std::optional<UnsafeOutcome> unsafe;
+
+  /// The form of the step before, and the standard form, that a form is laid beside; nullptr if there is none.
+  const FormOutcome* beside(const FormOutcome& form) const {
+    const std::optional<FormOutcome>& other = form.backward ? before_backward : before;
+    return other && (other->name != form.name || other->home != form.home) ? &*other : nullptr;
+  }
+  const std::string& beside_name(const FormOutcome& form) const { return form.backward ? before_backward_name : before_name; }
+  const FormOutcome* beside_standard(const FormOutcome& form) const {
+    const std::optional<FormOutcome>& other = form.backward ? standard_backward : standard;
+    return other && other->name != form.name ? &*other : nullptr;
+  }
 
   bool equal() const {
     for (const Check& check : checks)

@@ -12,6 +12,8 @@ std::string text_report(const Outcome& outcome, const std::string& next, bool co
 /// The report as one JSON object (architecture 6).
 std::string json_report(const Outcome& outcome);
 
+/// Elements moved: an atomic add counts as one read and one write.
+Index moved(const Traffic& traffic);
 /// A number of elements or operations with commas: 1,234,567.
 std::string with_commas(Index n);
 /// Seconds in the unit that fits: "1.23 ms".

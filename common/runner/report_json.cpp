@@ -25,6 +25,11 @@ Json on_chip(const FormOutcome& form) {
 Json flops(const FormOutcome& form) { return {{"matmul", form.flops.matmul}, {"other", form.flops.other}}; }
 Json tile_shape(const FormOutcome& form) { return form.tiled ? Json{{"br", form.tiles.br}, {"bc", form.tiles.bc}} : Json(nullptr); }
 
+Json seconds(const Outcome& outcome, const FormOutcome& form) {
+  const FormOutcome* before = outcome.beside(form);
+  return {{"this", form.seconds}, {"before", before ? Json(before->seconds) : Json(nullptr)}};
+}
+
 Json trace(const TraceOutcome& t) {
   Json moments = Json::array();
   for (const Moment<double>& m : t.moments) {
@@ -61,16 +66,14 @@ std::string json_report(const Outcome& outcome) {
   json["traffic"] = traffic(main);
   json["on_chip"] = on_chip(main);
   json["flops"] = flops(main);
-  json["seconds"] = {{"this", main.seconds}, {"before", outcome.before ? Json(outcome.before->seconds) : Json(nullptr)}};
-  if (outcome.before) {
-    json["before"] = {{"name", outcome.before_name}, {"form", outcome.before->name}, {"traffic", traffic(*outcome.before)}, {"on_chip", on_chip(*outcome.before)},
-                      {"flops", flops(*outcome.before)}};
-  }
+  json["seconds"] = seconds(outcome, main);
+  if (const FormOutcome* before = outcome.beside(main))
+    json["before"] = {{"name", outcome.beside_name(main)}, {"form", before->name}, {"traffic", traffic(*before)}, {"on_chip", on_chip(*before)}, {"flops", flops(*before)}};
   json["forms"] = Json::array();
   for (std::size_t f = 1; f < outcome.forms.size(); ++f) {
     const FormOutcome& form = outcome.forms[f];
     json["forms"].push_back({{"form", form.name}, {"home", form.home}, {"tiles", tile_shape(form)}, {"traffic", traffic(form)}, {"on_chip", on_chip(form)},
-                             {"flops", flops(form)}, {"seconds", {{"this", form.seconds}}}});
+                             {"flops", flops(form)}, {"seconds", seconds(outcome, form)}});
   }
   if (!outcome.notes.empty()) json["notes"] = outcome.notes;
   if (outcome.unsafe)

@@ -14,8 +14,7 @@ struct Paint {
 };
 
 std::string percent(double share) { return share < 0.01 ? "under 1 %" : fmt::format("{:.0f} %", 100 * share); }
-std::string times(double a, double b) { return b > 0 ? fmt::format("{:.3g} times", a / b) : "-"; }
-Index moved(const Traffic& t) { return t.reads + t.writes; }
+std::string ratio(double a, double b) { return b > 0 ? fmt::format("{:.3g} x", a / b) : "- x"; }
 
 /// One line a form and what it is held to: "o 1.2e-07 (12 % of the budget), lse ...".
 std::string check_lines(const Outcome& outcome, const Paint& paint) {
@@ -46,20 +45,20 @@ std::string traffic_line(const FormOutcome& form) {
 
 std::string costs(const Outcome& outcome, const FormOutcome& form, const Paint& paint) {
   std::string text;
-  const FormOutcome* before = outcome.before && outcome.before->backward == form.backward && outcome.before->name != form.name ? &*outcome.before : nullptr;
-  if (!before && outcome.before && outcome.before->backward == form.backward && outcome.before->home != form.home) before = &*outcome.before;
+  const FormOutcome *before = outcome.beside(form), *standard = outcome.beside_standard(form);
+  const std::string& name = outcome.beside_name(form);
   text += cost_line("traffic", traffic_line(form) + (form.counted_is_formula ? paint.good(" = formula") : paint.bad(" IS NOT the formula")));
   if (before)
-    text += cost_line("", fmt::format("{} of {}, which has {}", times(double(moved(form.traffic)), double(moved(before->traffic))), outcome.before_name, traffic_line(*before)));
-  if (outcome.standard && form.backward == outcome.standard->backward && form.name != "standard")
-    text += cost_line("", fmt::format("{} of standard attention{}", times(double(moved(form.traffic)), double(moved(outcome.standard->traffic_formula))),
+    text += cost_line("", fmt::format("{} {} ({})", ratio(double(moved(form.traffic)), double(moved(before->traffic))), name, traffic_line(*before)));
+  if (standard && before != standard && name != standard->name)
+    text += cost_line("", fmt::format("{} standard attention{}", ratio(double(moved(form.traffic)), double(moved(standard->traffic_formula))),
                                       form.backward ? ", backward" : ""));
   text += cost_line("on chip", fmt::format("{} elements at most{}{}", with_commas(form.peak), form.tiled ? fmt::format(" of {}", with_commas(form.capacity)) : "",
-                                           before ? fmt::format("; {} {}", outcome.before_name, with_commas(before->peak)) : ""));
+                                           before ? fmt::format("; {} {}", name, with_commas(before->peak)) : ""));
   text += cost_line("flops", fmt::format("{} in matrix products, {} others{}", with_commas(form.flops.matmul), with_commas(form.flops.other),
-                                         before ? fmt::format("; {} {} and {}", outcome.before_name, with_commas(before->flops.matmul), with_commas(before->flops.other)) : ""));
+                                         before ? fmt::format("; {} {} and {}", name, with_commas(before->flops.matmul), with_commas(before->flops.other)) : ""));
   text += cost_line("time", fmt::format("{}{}", duration(form.seconds),
-                                        before ? fmt::format("; {} {}, {} as long", outcome.before_name, duration(before->seconds), times(before->seconds, form.seconds)) : ""));
+                                        before ? fmt::format("; {} {}, {} that", name, duration(before->seconds), ratio(form.seconds, before->seconds)) : ""));
   return text;
 }
 
@@ -75,6 +74,8 @@ std::string trace_lines(const TraceOutcome& trace) {
 }
 
 }  // namespace
+
+Index moved(const Traffic& traffic) { return traffic.reads + traffic.writes + 2 * traffic.atomics; }
 
 std::string with_commas(Index n) {
   std::string digits = fmt::format("{}", n);
