@@ -113,7 +113,7 @@ TEMPLATE_TEST_CASE("C05 first key tile masked - step01 step02 step03 step04 step
   }
 }
 
-TEMPLATE_TEST_CASE("C10 NaN in, NaN out, for the rows that see it - step01 step02 step03 step04 step05 step07 step08", "", float, double) {
+TEMPLATE_TEST_CASE("C10 NaN comes out where NaN is seen - step01 step02 step03 step04 step05 step07 step08", "", float, double) {
   using T = TestType;
   Case<T> x = rule_o<T>({4, 4, 2, 2});
   x.q[2] = nan_of<T>;
