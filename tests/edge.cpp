@@ -81,7 +81,7 @@ TEMPLATE_TEST_CASE("E1 causal rows before the first key - step01 step02 step03 s
   }
 }
 
-TEMPLATE_TEST_CASE("E1 all scores -inf - step01 step02 step03 step04 step05 step06 step07 step08", "", float, double) {
+TEMPLATE_TEST_CASE("E1 all scores minus infinity - step01 step02 step03 step04 step05 step06 step07 step08", "", float, double) {
   using T = TestType;
   // Rows 1, 4 and 5 have q = -inf, and all k are positive
   Case<T> x({7, 6, 3, 2});
@@ -172,7 +172,7 @@ TEMPLATE_TEST_CASE("E3 NaN reaches what sees it and no other - step01 step02 ste
         });
 }
 
-TEMPLATE_TEST_CASE("E4 a score of +inf - step01 step02 step03 step04 step05 step06 step07 step08", "", float, double) {
+TEMPLATE_TEST_CASE("E4 a score of plus infinity - step01 step02 step03 step04 step05 step06 step07 step08", "", float, double) {
   using T = TestType;
   for (const Index at : {0, 2, 4}) {
     Case<T> x({3, 5, 1, 2}, T(1));
