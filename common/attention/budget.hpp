@@ -115,10 +115,10 @@ template <class T> class Judgement {
     const Eigen::Array<T, -1, 1> dp = (matrix(head.v, keys, head.value_dim) * d_o.matrix()).array();
     const T delta = (p * dp).sum() - (head.d_lse.data ? head.d_lse(i, 0) : T(0));
     const Eigen::Array<T, -1, 1> ds = head.scale * p * (dp - delta);
-    Vector(&sums.dq[i * head.head_dim], head.head_dim).matrix() = matrix(head.k, keys, head.head_dim).transpose() * ds.matrix();
+    Vector(sums.dq.data() + i * head.head_dim, head.head_dim).matrix() = matrix(head.k, keys, head.head_dim).transpose() * ds.matrix();
     for (Index j = 0; j < keys; ++j) {
-      Vector(&sums.dk[j * head.head_dim], head.head_dim) += ds(j) * vector(head.q, i, head.head_dim);
-      Vector(&sums.dv[j * head.value_dim], head.value_dim) += p(j) * d_o;
+      Vector(sums.dk.data() + j * head.head_dim, head.head_dim) += ds(j) * vector(head.q, i, head.head_dim);
+      Vector(sums.dv.data() + j * head.value_dim, head.value_dim) += p(j) * d_o;
     }
   }
 

@@ -38,7 +38,7 @@ template <int P, int W, class T, class Update> [[gnu::noinline]] Index columns(c
 #pragma GCC unroll 16
       for (int r = 0; r < P; ++r) sum[w][r] = Packet<T>{};
     const Packet<T>* x = a.column() + p;
-    const T* y = &b(0, j);
+    const T* y = b.data + j * b.col_stride;
     // The tile behind this one is likely the next to be loaded: fetch it. An address that is not there is not an error.
     const std::uintptr_t next = reinterpret_cast<std::uintptr_t>(b.data) + (b.rows * b.cols + j * terms) * sizeof(T);
 #pragma GCC unroll 2
@@ -91,7 +91,10 @@ template <class T, class Update> [[gnu::noinline]] void product_over_present(con
         if ((a.present.all() || a.present.has(i, k)) && (!b.present || b.present->has(k, j))) add_number(sum, a(i, k), b(k, j));
       column[i] = sum;
     }
-    for (Index p = 0; p < c.packets(); ++p) update(c.column(j)[p], reinterpret_cast<const LoosePacket<T>*>(column.data())[p], p);
+    for (Index p = 0; p < c.packets(); ++p) {
+      const Packet<T> sum = reinterpret_cast<const LoosePacket<T>*>(column.data())[p];  // a copy: a reference would claim that it is aligned
+      update(c.column(j)[p], sum, p);
+    }
   }
 }
 

@@ -47,6 +47,7 @@ template <class T> class Tile {
   OnChip& chip() const { return claim_.chip(); }
   Packet<T>* column(Index j = 0) { return data_ + j * packets_; }
   const Packet<T>* column(Index j = 0) const { return data_ + j * packets_; }
+  const T* data() const { return reinterpret_cast<const T*>(data_); }
   T& operator()(Index i, Index j = 0) { return reinterpret_cast<T*>(column(j))[i]; }
   const T& operator()(Index i, Index j = 0) const { return reinterpret_cast<const T*>(column(j))[i]; }
 
@@ -82,7 +83,7 @@ template <class T> struct Loaded : View<T> { Claim claim; };
 /// X^T
 template <class T> View<T> transpose(const View<T>& x) { return {x.data, x.cols, x.rows, x.col_stride, x.row_stride, x.present}; }
 /// A tile, read element by element.
-template <class T> View<T> view(const Tile<T>& x) { return {&x(0), x.rows(), x.cols(), 1, x.packets() * lanes<T>, x.present.all() ? nullptr : &x.present}; }
+template <class T> View<T> view(const Tile<T>& x) { return {x.data(), x.rows(), x.cols(), 1, x.packets() * lanes<T>, x.present.all() ? nullptr : &x.present}; }
 
 /// A matrix in slow memory as Eigen sees it.
 template <class T> using Plain = Eigen::Matrix<std::remove_const_t<T>, -1, -1, Eigen::RowMajor>;
