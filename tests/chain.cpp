@@ -118,7 +118,7 @@ TEMPLATE_TEST_CASE("step04 step05 step07 step08 give the same bits for every til
                 Case<TestType> y = x;
                 y.br = 1 + x.seed % 19;
                 run(form, x), run(form, y);
-                return bits_fault("br " + std::to_string(y.br), x, y, forward_results);
+                return identity_fault("br " + std::to_string(y.br), x, y, forward_results);
               }) == "");
       }
 }

@@ -86,10 +86,16 @@ template <class T> bool identical(const std::vector<T>& a, const std::vector<T>&
   else return largest_distance<T>(a, b) == T(0);
 }
 template <class T, std::size_t N>
-Fault bits_fault(const std::string& what, const Case<T>& x, const Case<T>& y, const std::array<Result, N>& results) {
+Fault identity_fault(const std::string& what, const Case<T>& x, const Case<T>& y, const std::array<Result, N>& results) {
   for (const Result r : results)
     if (!identical(output(x, r), output(y, r))) return what + ": " + result_text[int(r)] + " is not the same bit for bit";
-  return definition_fault(what, x, N == 5);
+  return {};
+}
+/// The same, and x beside the definition.
+template <class T, std::size_t N>
+Fault bits_fault(const std::string& what, const Case<T>& x, const Case<T>& y, const std::array<Result, N>& results) {
+  const Fault fault = identity_fault(what, x, y, results);
+  return fault.empty() ? definition_fault(what, x, N == 5) : fault;
 }
 
 // ---- Problems --------------------------------------------------------------------------------------------------------
@@ -307,7 +313,8 @@ template <class T> Fault over_groups(const GroupStep<T>& step) {
 
 // ---- Where the numbers lie -------------------------------------------------------------------------------------------
 
-/// Row tiles computed one by one, as threads share them out, beside the whole head. `exact` demands the same bits.
+/// Row tiles computed one by one, as threads share them out, beside the whole head (which other checks hold to the definition).
+/// `exact` demands the same bits.
 template <class T> Fault pieces_fault(const ForwardForm<T>& step, Case<T> x, Index piece, bool exact) {
   Case<T> y = x;
   run(step, y);
@@ -317,7 +324,7 @@ template <class T> Fault pieces_fault(const ForwardForm<T>& step, Case<T> x, Ind
     step.run(x.head().rows(i), memory);
   }
   const std::string name = step.name + std::string(" in pieces of ") + std::to_string(piece) + " rows beside the whole";
-  return exact ? bits_fault(name, x, y, forward_results) : distance_fault(name, x, y, forward_results);
+  return exact ? identity_fault(name, x, y, forward_results) : distance_fault(name, x, y, forward_results);
 }
 
 /// A matrix as head 1 of 3 of a tensor [seq, heads, dim]; NaN stands in the other heads.
