@@ -185,7 +185,7 @@ TEST_CASE("F2-11 the loop of algorithm 2 does not read O - step06") {
   CHECK(total.writes == 55);
   CHECK(total.atomics == 45);
 }
-TEST_CASE("F2-12 the end to end speed-up of 1.3 is that over FlashAttention") {
+TEST_CASE("F2-12 the end to end speed-up of 1-3 is that over FlashAttention") {
   CHECK(std::round(225. / 175 * 100) / 100 == 1.29);
 }
 
