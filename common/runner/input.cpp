@@ -40,6 +40,16 @@ template <class T> Tensor<T> draw_tensor(std::mt19937_64& random, Index batch, I
   return x;
 }
 
+/// The same numbers in another order of the axes.
+template <class T> Tensor<T> in_layout(const Tensor<T>& x, Layout layout) {
+  Tensor<T> y(x.batch, x.heads, x.rows, x.cols, layout, T(0));
+  for (Index b = 0; b < x.batch; ++b)
+    for (Index h = 0; h < x.heads; ++h)
+      for (Index i = 0; i < x.rows; ++i)
+        for (Index c = 0; c < x.cols; ++c) y.at(b, h, i, c) = x.at(b, h, i, c);
+  return y;
+}
+
 /// One key-value head for `group` heads: their mean (Ainslie and others, section 2.1).
 template <class T> Tensor<T> mean_pool(const Tensor<T>& x, Index group) {
   Tensor<T> pooled(x.batch, x.heads / group, x.rows, x.cols, x.layout, T(0));
@@ -94,9 +104,9 @@ template <class T> Problem<T> make_problem(const Step& step, const Options& opti
     }
     case Source::shipped: {
       const std::filesystem::path folder = data_folder();
-      p.q = read_tensor<T>((folder / "layer0_q.npy").string(), Layout::bhsd);
-      p.k = read_tensor<T>((folder / "layer0_k.npy").string(), Layout::bhsd);
-      p.v = read_tensor<T>((folder / "layer0_v.npy").string(), Layout::bhsd);
+      p.q = in_layout(read_tensor<T>((folder / "layer0_q.npy").string(), Layout::bhsd), options.layout);
+      p.k = in_layout(read_tensor<T>((folder / "layer0_k.npy").string(), Layout::bhsd), options.layout);
+      p.v = in_layout(read_tensor<T>((folder / "layer0_v.npy").string(), Layout::bhsd), options.layout);
       p.source = "Q, K, V of layer 0 of all-MiniLM-L6-v2 on the Gettysburg Address";
       if (step.gqa) {
         p.k = mean_pool(p.k, 3), p.v = mean_pool(p.v, 3);
