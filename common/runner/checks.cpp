@@ -22,7 +22,7 @@ RowSample sample_rows(Index rows, Index heads, double multiply_adds_a_row, doubl
   return sample;
 }
 
-template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out, HeadMap kv_head, bool gradients, const RowSample& sample) {
+template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out, bool gradients, const RowSample& sample) {
   Judgement<T> total;
   Progress progress("definition", p.batch() * p.kv_heads());
 #pragma omp parallel for schedule(dynamic)
@@ -33,14 +33,14 @@ template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out,
       std::vector<RawHead<T>> heads;
       std::vector<Results<T>> results;
       for (Index h = 0; h < p.heads(); ++h) {
-        if (kv_head(h, p.heads(), p.kv_heads()) != kv) continue;
+        if (defined_kv_head(h, p.heads(), p.kv_heads()) != kv) continue;
         heads.push_back(raw_head(p, b, h, kv, true));
         results.push_back({out.o.raw(b, h), out.lse.raw(b, h), out.dq.raw(b, h), out.dk.raw(b, kv), out.dv.raw(b, kv)});
       }
       mine.add_group(heads, results, sample.rows);
     } else {
       for (Index h = 0; h < p.heads(); ++h)
-        if (kv_head(h, p.heads(), p.kv_heads()) == kv)
+        if (defined_kv_head(h, p.heads(), p.kv_heads()) == kv)
           mine.add(raw_head(p, b, h, kv, false), {out.o.raw(b, h), out.lse.raw(b, h), {}, {}, {}}, sample.rows);
     }
     progress.advance();
@@ -58,7 +58,7 @@ template <class T> double largest_distance(const Tensor<T>& a, const Tensor<T>& 
 }
 
 template <class T>
-void one_row_at_a_time(const Form& forward, const Form* backward, const Problem<T>& p, HeadMap kv_head, TileShape tiles, const RowSample& sample, Output<T>& out) {
+void one_row_at_a_time(const Form& forward, const Form* backward, const Problem<T>& p, TileShape tiles, const RowSample& sample, Output<T>& out) {
   const auto zero = [](Tensor<T>& x) { std::fill(x.numbers.begin(), x.numbers.end(), T(0)); };
   if (backward) zero(out.dk), zero(out.dv);
   Progress progress("row by row", p.batch() * p.heads() * Index(sample.rows.size()));
@@ -69,7 +69,7 @@ void one_row_at_a_time(const Form& forward, const Form* backward, const Problem<
     std::vector<Wider<T>> dk(dk_row.size()), dv(dv_row.size());  // sums over the rows
     Memory memory;
     for (Index h = 0; h < p.heads(); ++h) {
-      if (kv_head(h, p.heads(), p.kv_heads()) != kv) continue;
+      if (defined_kv_head(h, p.heads(), p.kv_heads()) != kv) continue;
       const Head<T> head = head_of(p, out, b, h, kv, tiles);
       const RawHead<T> raw = raw_head(p, b, h, kv, false);
       for (const Index i : sample.rows) {
@@ -96,28 +96,28 @@ void one_row_at_a_time(const Form& forward, const Form* backward, const Problem<
   }
 }
 
-template <class T> Problem<T> repeat_heads(const Problem<T>& p, HeadMap kv_head) {
+template <class T> Problem<T> repeat_heads(const Problem<T>& p) {
   Problem<T> repeated = p;
   const auto repeat = [&](const Tensor<T>& x) {
     Tensor<T> y(x.batch, p.heads(), x.rows, x.cols, x.layout, T(0));
     for (Index b = 0; b < x.batch; ++b)
       for (Index h = 0; h < p.heads(); ++h)
         for (Index i = 0; i < x.rows; ++i)
-          for (Index c = 0; c < x.cols; ++c) y.at(b, h, i, c) = x.at(b, kv_head(h, p.heads(), p.kv_heads()), i, c);
+          for (Index c = 0; c < x.cols; ++c) y.at(b, h, i, c) = x.at(b, defined_kv_head(h, p.heads(), p.kv_heads()), i, c);
     return y;
   };
   repeated.k = repeat(p.k), repeated.v = repeat(p.v);
   return repeated;
 }
 
-template <class T> void sum_groups(const Output<T>& repeated, const Problem<T>& p, HeadMap kv_head, Output<T>& out) {
+template <class T> void sum_groups(const Output<T>& repeated, const Problem<T>& p, Output<T>& out) {
   const auto sum = [&](const Tensor<T>& parts, Tensor<T>& whole) {
     std::vector<Wider<T>> wide(whole.numbers.size());
     for (Index b = 0; b < whole.batch; ++b)
       for (Index h = 0; h < p.heads(); ++h)
         for (Index i = 0; i < whole.rows; ++i)
           for (Index c = 0; c < whole.cols; ++c)
-            wide[whole.offset(b, kv_head(h, p.heads(), p.kv_heads())) + i * whole.row_stride() + c] += parts.at(b, h, i, c);
+            wide[whole.offset(b, defined_kv_head(h, p.heads(), p.kv_heads())) + i * whole.row_stride() + c] += parts.at(b, h, i, c);
     for (std::size_t x = 0; x < wide.size(); ++x) whole.numbers[x] = T(wide[x]);
   };
   sum(repeated.dk, out.dk);
@@ -125,15 +125,15 @@ template <class T> void sum_groups(const Output<T>& repeated, const Problem<T>& 
   out.dq = repeated.dq;
 }
 
-template Judgement<float> judge(const Problem<float>&, const Output<float>&, HeadMap, bool, const RowSample&);
+template Judgement<float> judge(const Problem<float>&, const Output<float>&, bool, const RowSample&);
 template double largest_distance(const Tensor<float>&, const Tensor<float>&, Spoiled);
-template void one_row_at_a_time(const Form&, const Form*, const Problem<float>&, HeadMap, TileShape, const RowSample&, Output<float>&);
-template Problem<float> repeat_heads(const Problem<float>&, HeadMap);
-template void sum_groups(const Output<float>&, const Problem<float>&, HeadMap, Output<float>&);
-template Judgement<double> judge(const Problem<double>&, const Output<double>&, HeadMap, bool, const RowSample&);
+template void one_row_at_a_time(const Form&, const Form*, const Problem<float>&, TileShape, const RowSample&, Output<float>&);
+template Problem<float> repeat_heads(const Problem<float>&);
+template void sum_groups(const Output<float>&, const Problem<float>&, Output<float>&);
+template Judgement<double> judge(const Problem<double>&, const Output<double>&, bool, const RowSample&);
 template double largest_distance(const Tensor<double>&, const Tensor<double>&, Spoiled);
-template void one_row_at_a_time(const Form&, const Form*, const Problem<double>&, HeadMap, TileShape, const RowSample&, Output<double>&);
-template Problem<double> repeat_heads(const Problem<double>&, HeadMap);
-template void sum_groups(const Output<double>&, const Problem<double>&, HeadMap, Output<double>&);
+template void one_row_at_a_time(const Form&, const Form*, const Problem<double>&, TileShape, const RowSample&, Output<double>&);
+template Problem<double> repeat_heads(const Problem<double>&);
+template void sum_groups(const Output<double>&, const Problem<double>&, Output<double>&);
 
 }  // namespace flashsteps

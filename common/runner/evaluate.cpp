@@ -104,7 +104,7 @@ template <class T> class Evaluation {
       const bool trace = options_.trace_row && &form == &traced;
       outcome_.forms.push_back(execute(form, p_, out, choice(form).tiles, choice(form).capacity, step_.kv_head, options_.repeat, options_.trace_head,
                                        trace ? &moments : nullptr, options_.trace_row.value_or(0)));
-      const Judgement<T> judgement = judge(p_, out, step_.kv_head, false, sample_);
+      const Judgement<T> judgement = judge(p_, out, false, sample_);
       if (own) judgement_ = judgement;
       add_checks(form.name, "definition", judgement, false);
       if (!own && !form.backward()) add_checks(form.name, step_.forward().name, out, out_, false);
@@ -131,7 +131,7 @@ template <class T> class Evaluation {
   /// Where only a sample of the rows is held to the definition, so is their contribution to dK and dV: the form runs once more with
   /// dO = 0 in all other rows.
   Judgement<T> judge_gradients(const Form& form, const Output<T>& out) {
-    if (sample_.all) return judge(p_, out, step_.kv_head, true, sample_);
+    if (sample_.all) return judge(p_, out, true, sample_);
     Output<T> of_sample = out;
     Problem<T> masked = p_;
     std::vector<bool> sampled(p_.seq_q());
@@ -143,7 +143,7 @@ template <class T> class Evaluation {
     Memory memory(form.tiled ? choice(form).capacity : std::numeric_limits<Index>::max());
     execute_once(form, masked, of_sample, choice(form).tiles, step_.kv_head, memory);
     of_sample.dq = out.dq;                 // rows of dQ depend on no other row of dO
-    return judge(masked, of_sample, step_.kv_head, true, sample_);
+    return judge(masked, of_sample, true, sample_);
   }
 
   void compare_with_reference() {
@@ -195,7 +195,7 @@ template <class T> class Evaluation {
     const double a_row = double(p_.seq_k()) * double(p_.head_dim() + p_.value_dim()) * 3.5;
     const RowSample rows = sample_rows(p_.seq_q(), p_.batch() * p_.heads(), a_row, most_multiply_adds / 10, options_.seed);
     Output<T> one_row(p_);
-    one_row_at_a_time(forward, &backward, p_, step_.kv_head, choice(step_.forward()).tiles, rows, one_row);
+    one_row_at_a_time(forward, &backward, p_, choice(step_.forward()).tiles, rows, one_row);
     if (rows.all) {
       add_checks(step_.forward().name, forward.home + ", row by row", out_, one_row, false);
       add_checks(step_.backward()->name, backward.home + ", row by row", out_, one_row, true);
@@ -214,12 +214,12 @@ template <class T> class Evaluation {
 
   /// 08: beside 07 on K and V repeated for every head; their gradients are summed over the group.
   void beside_repeated() {
-    const Problem<T> repeated = repeat_heads(p_, step_.kv_head);
+    const Problem<T> repeated = repeat_heads(p_);
     Output<T> out(repeated), summed(p_);
     run_before(step_.before->forward(), repeated, out);
     add_checks(step_.forward().name, step_.before->name, out_, out, false);
     run_before(*step_.before->backward(), repeated, out);
-    sum_groups(out, p_, step_.kv_head, summed);
+    sum_groups(out, p_, summed);
     add_checks(step_.backward()->name, step_.before->name, out_, summed, true);
   }
 
