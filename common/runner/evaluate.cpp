@@ -74,10 +74,18 @@ template <class T> class Evaluation {
   }
 
   void choose_all_tiles() {
+    std::vector<Tiled> tiled;
+    for (const Form& form : step_.forms)
+      if (form.tiled) tiled.push_back({&form, p_.sizes(form.pieces)});
     for (const Form& form : step_.forms) {
-      choices_.push_back(form.tiled ? choose_tiles(form, p_.sizes(form.pieces), options_, step_.paper_tiles) : TileChoice{{1, 1}, 0, ""});
-      if (!choices_.back().note.empty()) outcome_.notes.push_back(choices_.back().note);
+      std::vector<Tiled> first = tiled;
+      std::stable_partition(first.begin(), first.end(), [&](const Tiled& x) { return x.form == &form; });
+      choices_.push_back(form.tiled ? choose_tiles(first, options_, step_.paper_tiles) : TileChoice{{1, 1}, 0, ""});
+      note(choices_.back().note);
     }
+  }
+  void note(const std::string& line) {
+    if (!line.empty()) outcome_.notes.push_back(line);
   }
   const TileChoice& choice(const Form& form) const { return choices_[&form - step_.forms.data()]; }
 
@@ -172,9 +180,11 @@ template <class T> class Evaluation {
   }
   /// Runs a form of the step before on a problem. A backward form needs O and L in `out`.
   void run_before(const Form& form, const Problem<T>& p, Output<T>& out) {
-    const Index capacity = options_.sram.value_or(default_capacity);
-    const TileShape tiles = form.tiled ? shrink_to_fit(form, p.sizes(form.pieces), choice(form.backward() ? *step_.backward() : step_.forward()).tiles, capacity) : TileShape{};
-    const FormOutcome outcome = execute(form, p, out, tiles, form.tiled ? capacity : 0, [](Index h, Index, Index) { return h; }, options_.repeat);
+    const TileChoice taken = form.tiled ? shrink_to_fit(form, p.sizes(form.pieces), choice(form.backward() ? *step_.backward() : step_.forward()).tiles,
+                                                        options_.sram.value_or(default_capacity))
+                                        : TileChoice{{1, 1}, 0, ""};
+    note(taken.note);
+    const FormOutcome outcome = execute(form, p, out, taken.tiles, taken.capacity, [](Index h, Index, Index) { return h; }, options_.repeat);
     if (form.backward()) outcome_.before_backward = outcome, outcome_.before_backward_name = form.home;
     else outcome_.before = outcome, outcome_.before_name = form.home;
   }

@@ -1,5 +1,6 @@
 #include "common/runner/tile_choice.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace flashsteps {
@@ -8,6 +9,12 @@ namespace {
 Index footprint(const Form& form, HeadSizes sizes, TileShape tiles) {
   sizes.br = tiles.br, sizes.bc = tiles.bc;
   return form.on_chip(sizes);
+}
+/// That of the form that needs most.
+Index footprint(const std::vector<Tiled>& forms, TileShape tiles) {
+  Index most = 0;
+  for (const Tiled& x : forms) most = std::max(most, footprint(*x.form, x.sizes, tiles));
+  return most;
 }
 
 /// The largest n in 1 .. most for which fits(n), 0 if there is none. fits is true up to some n and false from there on.
@@ -23,18 +30,20 @@ template <class Fits> Index largest(Index most, Fits fits) {
 
 }  // namespace
 
-TileShape shrink_to_fit(const Form& form, HeadSizes sizes, TileShape wanted, Index capacity) {
+TileChoice shrink_to_fit(const Form& form, const HeadSizes& sizes, TileShape wanted, Index capacity) {
   const auto fits = [&](TileShape tiles) { return footprint(form, sizes, tiles) <= capacity; };
-  if (fits(wanted)) return wanted;
+  if (fits(wanted)) return {wanted, capacity, ""};
   const Index side = largest(std::max(wanted.br, wanted.bc), [&](Index n) { return fits({std::min(n, wanted.br), std::min(n, wanted.bc)}); });
-  if (side == 0)
-    throw BadInput(fmt::format("{}: tiles of 1 x 1 need {} elements on chip, --sram is {}", form.home, footprint(form, sizes, {1, 1}), capacity));
-  return {std::min(side, wanted.br), std::min(side, wanted.bc)};
+  if (side > 0) return {{std::min(side, wanted.br), std::min(side, wanted.bc)}, capacity, ""};
+  const Index least = footprint(form, sizes, {1, 1});
+  return {{1, 1}, least, fmt::format("{}, which is compared with, needs {} elements on chip for tiles of 1 x 1 and was given them", form.home, least)};
 }
 
-TileChoice choose_tiles(const Form& form, const HeadSizes& sizes, const Options& options, bool paper) {
+TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options, bool paper) {
+  const auto& [form, sizes] = forms.front();
   const Index capacity = options.sram.value_or(default_capacity);
-  const auto fits = [&](TileShape tiles) { return footprint(form, sizes, tiles) <= capacity; };
+  const auto fits = [&](TileShape tiles) { return footprint(*form, sizes, tiles) <= capacity; };
+  const auto all_fit = [&](TileShape tiles) { return footprint(forms, tiles) <= capacity; };
   TileShape wanted{options.br.value_or(default_tile), options.bc.value_or(default_tile)};
   if (paper && options.sram && !options.br && !options.bc) {
     // With d' = (d + dv) / 2: ceil(M / 4d') = ceil(M / 2(d + dv)), and B_r at most d'
@@ -45,29 +54,33 @@ TileChoice choose_tiles(const Form& form, const HeadSizes& sizes, const Options&
   if (fits(wanted)) return {wanted, capacity, ""};
 
   const std::string does_not_fit =
-      fmt::format("{}: tiles of {} x {} need {} elements on chip, {} {}", form.name, wanted.br, wanted.bc, footprint(form, sizes, wanted),
+      fmt::format("{}: tiles of {} x {} need {} elements on chip, {} {}", form->name, wanted.br, wanted.bc, footprint(*form, sizes, wanted),
                   options.sram ? "--sram is" : "there are", capacity);
-  const Index br = largest(wanted.br, [&](Index n) { return fits({n, wanted.bc}); });
-  const Index bc = largest(wanted.bc, [&](Index n) { return fits({wanted.br, n}); });
-  const Index side = largest(std::max(wanted.br, wanted.bc), [&](Index n) { return fits({std::min(n, wanted.br), std::min(n, wanted.bc)}); });
-  if (side == 0) throw BadInput(fmt::format("{}; not even 1 x 1 fits, which needs {}", does_not_fit, footprint(form, sizes, {1, 1})));
+  if (!all_fit({1, 1})) throw BadInput(fmt::format("{}; not even 1 x 1 fits, which needs {}", does_not_fit, footprint(forms, {1, 1})));
 
-  TileShape taken{std::min(side, wanted.br), std::min(side, wanted.bc)};
   if (options.br && options.bc) {
+    const Index br = largest(wanted.br, [&](Index n) { return all_fit({n, wanted.bc}); });
     if (br > 0) throw BadInput(fmt::format("{}; the largest --br for --bc {} is {}", does_not_fit, wanted.bc, br));
+    const Index bc = largest(wanted.bc, [&](Index n) { return all_fit({wanted.br, n}); });
     if (bc > 0) throw BadInput(fmt::format("{}; the largest --bc for --br {} is {}", does_not_fit, wanted.br, bc));
-    throw BadInput(fmt::format("{}; the largest that fit are {} x {}", does_not_fit, taken.br, taken.bc));
+    const Index side = largest(std::max(wanted.br, wanted.bc), [&](Index n) { return all_fit({std::min(n, wanted.br), std::min(n, wanted.bc)}); });
+    throw BadInput(fmt::format("{}; the largest that fit are {} x {}", does_not_fit, std::min(side, wanted.br), std::min(side, wanted.bc)));
   }
+  TileShape taken = wanted;
+  const Index br = largest(wanted.br, [&](Index n) { return fits({n, wanted.bc}); });
   if (options.br) {
-    if (bc == 0)
-      throw BadInput(fmt::format("{}; the largest --br is {}, with --bc 1", does_not_fit, largest(wanted.br, [&](Index n) { return fits({n, 1}); })));
-    taken = {wanted.br, bc};
+    taken.bc = largest(wanted.bc, [&](Index n) { return fits({wanted.br, n}); });
+    if (taken.bc == 0)
+      throw BadInput(fmt::format("{}; the largest --br is {}, with --bc 1", does_not_fit, largest(wanted.br, [&](Index n) { return all_fit({n, 1}); })));
   } else if (options.bc) {
+    taken.br = br;
     if (br == 0)
-      throw BadInput(fmt::format("{}; the largest --bc is {}, with --br 1", does_not_fit, largest(wanted.bc, [&](Index n) { return fits({1, n}); })));
-    taken = {br, wanted.bc};
+      throw BadInput(fmt::format("{}; the largest --bc is {}, with --br 1", does_not_fit, largest(wanted.bc, [&](Index n) { return all_fit({1, n}); })));
   } else if (paper && options.sram && br > 0) {
-    taken = {br, wanted.bc};   // given B_c, the largest admissible height (4.2)
+    taken.br = br;             // given B_c, the largest admissible height (4.2)
+  } else {
+    const Index side = largest(std::max(wanted.br, wanted.bc), [&](Index n) { return fits({std::min(n, wanted.br), std::min(n, wanted.bc)}); });
+    taken = {std::min(side, wanted.br), std::min(side, wanted.bc)};
   }
   return {taken, capacity, fmt::format("{}: taken are {} x {}", does_not_fit, taken.br, taken.bc)};
 }

@@ -15,14 +15,20 @@ struct TileChoice {
   std::string note;      // empty, or why they are smaller than the default
 };
 
-/// Chooses Br and Bc for a form. Defaults that nobody typed shrink to fit; typed ones that do not fit are refused.
-/// @param sizes the problem, without tiles
-/// @param paper given only --sram, take B_c = ceil(M / 4d), B_r = min(B_c, d), with (d + dv) / 2 for d and at least 1
-/// @throws BadInput with the largest tiles that would fit
-TileChoice choose_tiles(const Form& form, const HeadSizes& sizes, const Options& options, bool paper);
+/// A form, and the problem without tiles that it is given.
+struct Tiled {
+  const Form* form;
+  HeadSizes sizes;
+};
 
-/// The same for a form that is only compared with: the tiles `wanted`, made smaller if they do not fit.
-/// @throws BadInput if not even 1 x 1 fits
-TileShape shrink_to_fit(const Form& form, HeadSizes sizes, TileShape wanted, Index capacity);
+/// Chooses Br and Bc for the first of these forms. Defaults that nobody typed shrink to fit it; typed ones must fit all of them.
+/// @param forms every form that takes the tiles, the one that they are chosen for first
+/// @param paper given only --sram, take B_c = ceil(M / 4d), B_r = min(B_c, d), with (d + dv) / 2 for d and at least 1
+/// @throws BadInput with the largest tiles that would fit all forms
+TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options, bool paper);
+
+/// The tiles `wanted` for a form that is only compared with, made smaller if they do not fit. If not even 1 x 1 does, the capacity
+/// grows to what that needs, and the note says so.
+TileChoice shrink_to_fit(const Form& form, const HeadSizes& sizes, TileShape wanted, Index capacity);
 
 }  // namespace flashsteps
