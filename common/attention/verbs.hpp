@@ -148,9 +148,10 @@ template <class T> [[gnu::noinline]] void add_scaled_difference(Tile<T>& o, cons
     add_number(term, weight, T(value[e] - sum[e]));
     add_exactly(sum[e], lost[e], term);
   }
-  // All weight is on this key: what o was, were it 1e30, is out (E5: unless it is not finite)
+  // All weight is on this key: what o was, were it 1e30, is out (unless it is not finite, E5)
   if (weight == T(1))
-    for (Index e = 0; e < o.rows(); ++e) sum[e] = T(0) * sum[e] + value[e], lost[e] = T(0);
+    for (Index e = 0; e < o.rows(); ++e)
+      if (sum[e] == sum[e] && sum[e] != infinity<T> && sum[e] != -infinity<T>) sum[e] = value[e], lost[e] = T(0);
 }
 /// u = alpha u + x v_j
 template <class T> void rescale_add_scaled(Tile<T>& u, const Tile<T>& alpha, const Tile<T>& x, const View<T>& v) {
