@@ -6,6 +6,7 @@
 ##   make build                   build the eight programs
 ##   make step01 ... step08       build and run one step; ARGS='--help' passes arguments
 ##   make diff FROM=04 TO=05      what changes from one step to another
+##   make bench                   time step 05 beside a plain Eigen version of the same algorithm
 ##   make ladder                  build, and write the ladder table into README.md
 ##   make format                  clang-format over the runner, the programs and the tests
 ##   make clean                   remove what was built
@@ -28,7 +29,7 @@ steps := $(notdir $(wildcard steps/[0-9][0-9]_*))
 numbers := $(foreach step,$(steps),$(firstword $(subst _, ,$(step))))
 folder = $(notdir $(wildcard steps/$(1)_*))
 
-.PHONY: help run build test ladder diff format clean
+.PHONY: help run build test bench ladder diff format clean
 help:
 	@sed -n 's/^## \{0,1\}//p' Makefile
 
@@ -49,6 +50,12 @@ test:
 	cmake --preset test
 	cmake --build --preset test -j $(JOBS)
 	ctest --preset test
+
+bench:
+	@bash .ci/packages test
+	cmake --preset test
+	cmake --build --preset test -j $(JOBS) --target against_eigen
+	build/tests/against_eigen
 
 ladder: build
 	build/ladder --update README.md

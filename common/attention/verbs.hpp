@@ -172,4 +172,28 @@ template <class T> Tile<T> total(const Tile<T>& u) {
   return sum;
 }
 
+// In float and double the larger ones are compiled once, in verbs.cpp.
+extern template Tile<float> multiply(const Tile<float>&, const View<float>&);
+extern template void add_product(Tile<float>&, const Tile<float>&, const View<float>&);
+extern template void rescale_add_product(Tile<float>&, const Tile<float>&, const Tile<float>&, const View<float>&);
+extern template void divide(Tile<float>&, const Tile<float>&);
+extern template Tile<float> row_max(const Tile<float>&);
+extern template Tile<float> row_sum(const Tile<float>&);
+extern template void rescale_add_row_sum(Tile<float>&, const Tile<float>&, const Tile<float>&);
+extern template Tile<float> exp_shifted(Tile<float>, const Tile<float>&);
+extern template Tile<float> log_sum_exp(Tile<float>, const Tile<float>&);
+extern template void mask_causal(Tile<float>&, Range, Range, Index);
+extern template void add_scaled(Tile<float>&, const Tile<float>&, const View<float>&);
+extern template Tile<double> multiply(const Tile<double>&, const View<double>&);
+extern template void add_product(Tile<double>&, const Tile<double>&, const View<double>&);
+extern template void rescale_add_product(Tile<double>&, const Tile<double>&, const Tile<double>&, const View<double>&);
+extern template void divide(Tile<double>&, const Tile<double>&);
+extern template Tile<double> row_max(const Tile<double>&);
+extern template Tile<double> row_sum(const Tile<double>&);
+extern template void rescale_add_row_sum(Tile<double>&, const Tile<double>&, const Tile<double>&);
+extern template Tile<double> exp_shifted(Tile<double>, const Tile<double>&);
+extern template Tile<double> log_sum_exp(Tile<double>, const Tile<double>&);
+extern template void mask_causal(Tile<double>&, Range, Range, Index);
+extern template void add_scaled(Tile<double>&, const Tile<double>&, const View<double>&);
+
 }  // namespace flashsteps

@@ -98,4 +98,14 @@ template <class T> Tile<T> transposed(const Tile<T>& a) {
   return result;
 }
 
+// In float and double the larger ones are compiled once, in verbs.cpp.
+extern template Tile<float> exp_shifted_columns(Tile<float>, const Tile<float>&);
+extern template Tile<float> probabilities_columns(Tile<float>, const View<float>&);
+extern template Tile<float> softmax_gradient_columns(const Tile<float>&, Tile<float>, const View<float>&);
+extern template Tile<float> transposed(const Tile<float>&);
+extern template Tile<double> exp_shifted_columns(Tile<double>, const Tile<double>&);
+extern template Tile<double> probabilities_columns(Tile<double>, const View<double>&);
+extern template Tile<double> softmax_gradient_columns(const Tile<double>&, Tile<double>, const View<double>&);
+extern template Tile<double> transposed(const Tile<double>&);
+
 }  // namespace flashsteps

@@ -25,10 +25,8 @@ RowSample sample_rows(Index rows, Index heads, double multiply_adds_a_row, doubl
 template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out, bool gradients, const RowSample& sample) {
   Judgement<T> total;
   Progress progress("definition", p.batch() * p.kv_heads());
-#pragma omp parallel for schedule(dynamic)
-  for (Index group = 0; group < p.batch() * p.kv_heads(); ++group) {
+  const auto judge_group = [&](Index group, Judgement<T>& mine) {
     const Index b = group / p.kv_heads(), kv = group % p.kv_heads();
-    Judgement<T> mine;
     if (gradients) {
       std::vector<RawHead<T>> heads;
       std::vector<Results<T>> results;
@@ -44,9 +42,8 @@ template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out,
           mine.add(raw_head(p, b, h, kv, false), {out.o.raw(b, h), out.lse.raw(b, h), {}, {}, {}}, sample.rows);
     }
     progress.advance();
-#pragma omp critical
-    total += mine;
-  }
+  };
+  in_parallel(p.batch() * p.kv_heads(), [] { return Judgement<T>(); }, judge_group, [&](const Judgement<T>& mine) { total += mine; });
   return total;
 }
 
@@ -62,12 +59,10 @@ void one_row_at_a_time(const Form& forward, const Form* backward, const Problem<
   const auto zero = [](Tensor<T>& x) { std::fill(x.numbers.begin(), x.numbers.end(), T(0)); };
   if (backward) zero(out.dk), zero(out.dv);
   Progress progress("row by row", p.batch() * p.heads() * Index(sample.rows.size()));
-#pragma omp parallel for schedule(dynamic)
-  for (Index group = 0; group < p.batch() * p.kv_heads(); ++group) {
+  const auto run_group = [&](Index group, Memory& memory) {
     const Index b = group / p.kv_heads(), kv = group % p.kv_heads();
     std::vector<T> dk_row(p.seq_k() * p.head_dim()), dv_row(p.seq_k() * p.value_dim());
     std::vector<Wider<T>> dk(dk_row.size()), dv(dv_row.size());  // sums over the rows
-    Memory memory;
     for (Index h = 0; h < p.heads(); ++h) {
       if (defined_kv_head(h, p.heads(), p.kv_heads()) != kv) continue;
       const Head<T> head = head_of(p, out, b, h, kv, tiles);
@@ -88,12 +83,13 @@ void one_row_at_a_time(const Form& forward, const Form* backward, const Problem<
         for (Index x = 0; x < seen.size() * p.value_dim(); ++x) dv[x] += dv_row[x];
       }
     }
-    if (!backward) continue;
+    if (!backward) return;
     for (Index j = 0; j < p.seq_k(); ++j) {
       for (Index x = 0; x < p.head_dim(); ++x) out.dk.at(b, kv, j, x) = T(dk[j * p.head_dim() + x]);
       for (Index e = 0; e < p.value_dim(); ++e) out.dv.at(b, kv, j, e) = T(dv[j * p.value_dim() + e]);
     }
-  }
+  };
+  in_parallel(p.batch() * p.kv_heads(), [] { return Memory(); }, run_group, [](const Memory&) {});
 }
 
 template <class T> Problem<T> repeat_heads(const Problem<T>& p) {

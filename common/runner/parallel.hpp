@@ -28,27 +28,38 @@ template <class T> struct Group {
   std::vector<Gradients<T>> gradients;
 };
 
-/// work(piece, memory) for every piece, each thread with a fast memory of `total`'s capacity; the traffic of all is added to `total`.
-template <class Piece, class Work> void run(const std::vector<Piece>& pieces, Memory& total, const char* what, Work work) {
-  Progress progress(what, std::int64_t(pieces.size()));
+/// work(p, mine) for p = 0 .. n - 1, in parallel. Each thread has a `mine` of its own, from make(), and hands it to collect(mine) at the
+/// end, one thread after the other. What work throws is thrown here.
+template <class Make, class Work, class Collect> void in_parallel(Index n, Make make, Work work, Collect collect) {
   std::exception_ptr failure;
 #pragma omp parallel
   {
-    Memory memory(total.capacity());
+    auto mine = make();
 #pragma omp for schedule(dynamic)
-    for (Index p = 0; p < Index(pieces.size()); ++p) {
+    for (Index p = 0; p < n; ++p) {
       try {
-        work(pieces[p], memory);
+        work(p, mine);
       } catch (...) {
 #pragma omp critical
         failure = std::current_exception();
       }
-      progress.advance();
     }
 #pragma omp critical
-    total.add(memory);
+    collect(mine);
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+/// work(piece, memory) for every piece, each thread with a fast memory of `total`'s capacity; the traffic of all is added to `total`.
+template <class Piece, class Work> void run(const std::vector<Piece>& pieces, Memory& total, const char* what, Work work) {
+  Progress progress(what, std::int64_t(pieces.size()));
+  in_parallel(
+      Index(pieces.size()), [&] { return Memory(total.capacity()); },
+      [&](Index p, Memory& memory) {
+        work(pieces[p], memory);
+        progress.advance();
+      },
+      [&](const Memory& memory) { total.add(memory); });
 }
 
 }  // namespace flashsteps

@@ -111,7 +111,8 @@ std::string text_report(const Outcome& outcome, const std::string& next, bool co
     const UnsafeOutcome& u = *outcome.unsafe;
     text += fmt::format("\n  Without the maximum, with scores, exp and sum rounded to half: {} of {} rows are NaN and {} more silently 0.\n", with_commas(u.nan_rows), with_commas(u.rows),
                         with_commas(u.zero_rows));
-    text += fmt::format("  In float, sums stay a factor of {:.2g} below the largest number.\n", u.headroom);
+    if (u.rows > 0 && u.headroom > 1) text += fmt::format("  In float, sums stay a factor of {:.2g} below the largest number.\n", u.headroom);
+    if (u.headroom < 1) text += "  In float they overflow too.\n";
   }
   if (outcome.trace) text += "\n" + trace_lines(*outcome.trace);
   if (!next.empty()) text += fmt::format("\n  next: {}\n", next);
