@@ -69,7 +69,7 @@ def largest(x):
 
 @np.errstate(all="ignore")
 def floors(q, k, v, scale, causal, do, p):
-    """The sizes that rounding errors are measured by (architecture 7)."""
+    """The sizes that rounding errors are measured by (docs/numerics.md)."""
     a = g = k_most = v_most = pq_most = pdo_most = 0.0
     group = q.shape[1] // k.shape[1] if k.shape[1] else 1
     mask = seen(q.shape[2], k.shape[2], causal)

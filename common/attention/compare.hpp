@@ -1,5 +1,5 @@
 #pragma once
-// Comparison, and the error budget that says what "equal" means (architecture of the tests: max|x - ref| <= k max(max|naive - ref|, 2 u s)).
+// Comparison, and the error budget that says what "equal" means (budget.hpp).
 #include "common/memory/range.hpp"
 #include <cmath>
 #include <limits>

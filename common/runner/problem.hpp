@@ -93,7 +93,7 @@ template <class T> RawHead<T> raw_head(const Problem<T>& p, Index b, Index h, In
   return {p.q.raw(b, h), p.k.raw(b, kv), p.v.raw(b, kv), gradients ? d_o : Raw<T>{}, {}, p.seq_q(), p.seq_k(), p.head_dim(), p.value_dim(), p.scale, p.diagonal()};
 }
 
-/// Reads or makes Q, K, V, and dO for a step with a backward pass, as the options say (architecture 6).
+/// Reads or makes Q, K, V, and dO for a step with a backward pass, as the options say.
 /// @throws BadInput with one line
 template <class T> Problem<T> make_problem(const Step& step, const Options& options);
 

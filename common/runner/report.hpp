@@ -9,7 +9,7 @@ namespace flashsteps {
 /// @param color are escape sequences for colour wanted?
 std::string text_report(const Outcome& outcome, const std::string& next, bool color);
 
-/// The report as one JSON object (architecture 6).
+/// The report as one JSON object.
 std::string json_report(const Outcome& outcome);
 
 /// Elements moved: an atomic add counts as one read and one write.

@@ -65,6 +65,7 @@ std::string costs(const Outcome& outcome, const FormOutcome& form, const Paint& 
 std::string trace_lines(const TraceOutcome& trace) {
   std::string text = fmt::format("  row {} of head {}, {}: m, l and o as they are held\n", trace.row, trace.head, trace.form);
   text += fmt::format("  {:>5} {:>6} {:>14} {:>14}  {}\n", "sweep", "keys", "m", "l", "o");
+  if (trace.moments.empty()) text += "  this row sees no tile\n";
   for (const Moment<double>& m : trace.moments) {
     std::string o;
     for (const double x : m.o) o += fmt::format(" {:.6g}", x);
