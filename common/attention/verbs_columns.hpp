@@ -50,10 +50,14 @@ template <class T> void hide_empty_columns(Tile<T>& p) {
 
 /// Sets to 0 what is absent.
 template <class T> void clear_absent(Tile<T>& x) {
-  if (x.present.all()) return;
-  for (Index j = 0; j < x.cols(); ++j)
-    for (Index i = x.present.by_columns ? x.present.count[j] : 0; i < x.rows(); ++i)
-      if (!x.present.has(i, j)) x(i, j) = T(0);
+  const Present& present = x.present;
+  if (present.all()) return;
+  if (present.by_columns) {
+    for (Index j = 0; j < x.cols(); ++j) std::fill(&x(0, j) + present.count[j], &x(0, j) + x.rows(), T(0));
+  } else {
+    for (Index i = 0; i < x.rows(); ++i)
+      for (Index j = present.count[i]; j < x.cols(); ++j) x(i, j) = T(0);
+  }
 }
 /// Of `lines` queries, each with `length` keys in the tile, hides those with L = -inf: they saw no key (6.2).
 template <class T, class Lse> void hide_empty(Present& present, const Lse& lse, Index lines, Index length, bool by_columns) {
