@@ -1,0 +1,102 @@
+#pragma once
+// Inside the tracer. The kernels, and nothing else, are compiled with -fsanitize=thread: the compiler then calls __tsan_read4 and
+// so on before each access that is not to a private variable. The program is linked without ThreadSanitizer, and hooks.cpp
+// answers these calls. The Linux kernel's KCSAN does the same.
+#include "common/cuda_on_cpu/block.hpp"
+#include "common/cuda_on_cpu/counters.hpp"
+#include <map>
+
+namespace flashsteps::cuda_on_cpu::trace {
+
+/// A place in the source: the return address of a hook, or a Site, noted under a number.
+using Place = std::uintptr_t;
+Place place_of(Site);
+std::string text(Place);
+/// Looks these up at once: one call of addr2line instead of many.
+void look_up(const std::vector<Place>&);
+
+/// Findings of a launch, each once for a pair of places.
+class Findings {
+ public:
+  template <class Text> void add(Place first, Place second, Text message) {
+    const auto [entry, is_new] = messages_.try_emplace({first, second});
+    if (is_new) entry->second = message();
+  }
+  void clear() { messages_.clear(); }
+  void report();  ///< throws Error if there are any
+
+ private:
+  std::map<std::pair<Place, Place>, std::string> messages_;
+};
+
+/// Who touched what in the block's shared memory, and whether a barrier or a __syncwarp lay between. A unit is two bytes, so that
+/// neighbouring halves are told apart. Lanes of a warp have vector clocks, for __syncwarp may name some of them.
+class SharedShadow {
+ public:
+  void begin(char* base, std::size_t bytes);
+  void barrier() { ++epoch_; }
+  void warp_sync(int warp, unsigned mask);
+  void read(int thread, Place, std::size_t offset, std::size_t bytes, Findings&);
+  void write(int thread, Place, std::size_t offset, std::size_t bytes, Findings&);
+  void copy(int thread, Place, std::size_t offset, std::size_t bytes, Findings&);
+  void landed(int thread, std::size_t offset, std::size_t bytes);
+
+ private:
+  struct Access {
+    int thread = -1;
+    std::uint32_t epoch = 0, clock = 0;
+    Place place = 0;
+  };
+  struct Unit {
+    std::uint32_t generation = 0;
+    bool in_flight = false;
+    Access writer, reader, other_reader;
+  };
+  Unit& unit(std::size_t i);
+  Access now(int thread, Place place) const { return {thread, epoch_, clock_[thread], place}; }
+  bool ordered(const Access&, int thread) const;
+  void race(const char* what, const Access&, int thread, Place, std::size_t offset, Findings&);
+
+  std::vector<Unit> units_;
+  std::uint32_t generation_ = 0, epoch_ = 0;
+  std::uint32_t clock_[1024], seen_[1024][32];  // seen[a][b]: what a knows of the clock of lane b of its warp
+};
+
+/// A named buffer in global memory, and which block read, wrote or added to each two bytes of it in this launch.
+struct Buffer {
+  char* base;
+  std::size_t bytes;
+  std::string name;
+  struct Last {
+    std::uint32_t launch = 0, block = 0;
+  };
+  struct Unit {
+    Last of[3];  // by Kind
+  };
+  std::vector<Unit> units;
+  BufferCounters counters;
+  bool alive = true;
+};
+Buffer* find_buffer(std::uintptr_t);
+/// What lies around an address that is in no buffer.
+std::string neighbours(std::uintptr_t);
+void check_between_blocks(Buffer&, std::uintptr_t, std::size_t bytes, Kind, Place, Findings&);
+void next_launch();
+
+/// An access of one lane, kept until its warp is done.
+struct Request {
+  Place place;
+  std::uintptr_t address;
+  std::uint8_t bytes, lane;
+  bool write, shared;
+};
+/// Counts an access of several lanes at once.
+void count(const Request* const*, int n);
+
+/// Every access goes through here. Fails the thread when it is out of bounds.
+void note(Place, const void*, std::size_t bytes, Kind);
+bool is_active();
+/// The same, unless the thread is in a function of the layer.
+void note_from_kernel(Place, const void*, std::size_t bytes, Kind);
+
+}  // namespace flashsteps::cuda_on_cpu::trace
