@@ -73,7 +73,7 @@ Floats shared_past_the_end();
 Floats race_between_blocks();
 Floats read_of_another_block();
 Floats atomic_and_plain();
-Floats bank_conflict(int stride);
+Floats bank_conflict(int stride, int lanes_together = 1);
 Floats strided_load(int stride);
 
 }  // namespace flashsteps::cuda_layer

@@ -76,6 +76,10 @@ TEST_CASE("cuda layer - a missing wait shows when copies land late") {
   CHECK((std::isnan(copy_without_barrier()[0]) || std::isnan(copy_without_barrier()[63])));
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // which handles the signal itself
+TEST_CASE("cuda layer - a stack that overflows") { check_message(endless_recursion, {"thread (0,0,0) of block (0,0,0) overflowed its stack of 65536 bytes"}); }
+#endif
+
 TEST_CASE("cuda layer - limits of a launch") {
   CHECK(message_of([] { launch_empty(1, 1, 1, 1024, 1, 1, 99 * 1024); }).empty());
   CHECK(message_of([] { launch_empty(1, 65535, 1, 1, 1, 1, 0); }).empty());

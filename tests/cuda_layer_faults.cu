@@ -151,11 +151,11 @@ __global__ void plain_and_atomic(const float*, float* out) {
 struct Rows {
   float x[1024];
 };
-__global__ void conflict(float* out, int stride) {
+__global__ void conflict(float* out, int stride, int together) {
   auto& sm = gpu::shared_storage<Rows>();
   for (int i = int(threadIdx.x); i < 1024; i += 32) sm.x[i] = float(i);  // LINE clean store
   __syncthreads();
-  out[threadIdx.x] = sm.x[int(threadIdx.x) * stride];  // LINE conflict
+  out[threadIdx.x] = sm.x[int(threadIdx.x) / together * stride];  // LINE conflict
 }
 __global__ void strided(const float* in, float* out, int stride) {
   out[threadIdx.x] = in[int(threadIdx.x) * stride];  // LINE strided
@@ -198,9 +198,9 @@ Floats shared_past_the_end() { return run(shared_past, 1, 64); }
 Floats race_between_blocks() { return run(both_write, 2, 64); }
 Floats read_of_another_block() { return run(read_other, 2, 32); }
 Floats atomic_and_plain() { return run(plain_and_atomic, 2, 64); }
-Floats bank_conflict(int stride) {
+Floats bank_conflict(int stride, int lanes_together) {
   Buffer<float> out(32, "out");
-  gpu::launch(conflict, 1, 32, sizeof(Rows), out.data(), stride);
+  gpu::launch(conflict, 1, 32, sizeof(Rows), out.data(), stride, lanes_together);
   return out.download();
 }
 Floats strided_load(int stride) {

@@ -2,6 +2,7 @@
 #include "common/cuda_on_cpu/counters.hpp"
 #include "tests/cuda_layer.hpp"
 #include "tests/cuda_layer_schedules.hpp"
+#include <array>
 
 namespace flashsteps::cuda_layer {
 namespace {
@@ -107,6 +108,17 @@ TEST_CASE("cuda layer traced - bank conflicts") {
     CHECK(load.distinct_bytes == (stride == 0 ? 4u : 128u));
     const auto store = counters_at(line_of("clean store"), true, true);
     CHECK((store.requests == 32 && store.passes == 32));
+  }
+}
+
+TEST_CASE("cuda layer traced - lanes that read one word take one pass together") {
+  const Traced traced;
+  for (const auto& [stride, together, ways] :
+       {std::array{65, 4, 1}, std::array{32, 4, 8}, std::array{16, 4, 4}, std::array{32, 2, 16}, std::array{32, 32, 1}}) {
+    cuda_on_cpu::reset_counters();
+    bank_conflict(stride, together);
+    const auto load = counters_at(line_of("conflict"), true, false);
+    CHECK((load.passes == std::uint64_t(ways) && load.bytes == 128 && load.distinct_bytes == std::uint64_t(128 / together)));
   }
 }
 

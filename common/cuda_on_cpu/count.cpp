@@ -47,8 +47,9 @@ void count_passes(const Request* const* r, int n, LineCounters& line) {
     }
     if (k == 0) continue;
     std::sort(words, words + k);
+    const auto* end = std::unique(words, words + k);
     int in_bank[32] = {};
-    for (auto* w = words; w != std::unique(words, words + k); ++w) ++in_bank[*w % 32];
+    for (const auto* w = words; w != end; ++w) ++in_bank[*w % 32];
     line.passes += std::uint64_t(*std::max_element(in_bank, in_bank + 32));
     ++line.ideal_passes;
   }

@@ -12,21 +12,22 @@ std::size_t page() {
   static const std::size_t bytes = std::size_t(sysconf(_SC_PAGESIZE));
   return bytes;
 }
+std::size_t guard() { return 16 * page(); }  // so that few frames are large enough to reach beyond it
 }  // namespace
 
 Fiber::Fiber(std::size_t stack_bytes, void (*entry)(void*), void* argument)
     : bytes_((stack_bytes + page() - 1) / page() * page()), entry_(entry), argument_(argument) {
-  // Pages are taken as they are touched; the lowest one traps an overflow
-  void* p = mmap(nullptr, bytes_ + page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  // Pages are taken as they are touched; the lowest ones trap an overflow
+  void* p = mmap(nullptr, bytes_ + guard(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
-  mprotect(p, page(), PROT_NONE);
-  stack_ = static_cast<char*>(p) + page();
+  mprotect(p, guard(), PROT_NONE);
+  stack_ = static_cast<char*>(p) + guard();
   sanitizer::allow(stack_, bytes_);  // an abandoned stack at this address may have left red zones
 }
 
-Fiber::~Fiber() { munmap(stack_ - page(), bytes_ + page()); }
+Fiber::~Fiber() { munmap(stack_ - guard(), bytes_ + guard()); }
 
-bool Fiber::overflowed_at(const void* p) const { return p >= stack_ - page() && p < stack_; }
+bool Fiber::overflowed_at(const void* p) const { return p >= stack_ - guard() && p < stack_; }
 
 void Fiber::start(context::transfer_t from) {
   auto* me = static_cast<Fiber*>(from.data);

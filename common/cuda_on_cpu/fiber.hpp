@@ -17,7 +17,7 @@ class Fiber {
   void resume();   ///< From outside: runs until it suspends or returns. Always from the same OS thread.
   void suspend();  ///< From inside: goes back to who resumed.
   bool holds(const void* p) const { return p >= stack_ && p < stack_ + bytes_; }
-  /// p is in the page below the stack, which traps.
+  /// p is below the stack, where every access traps.
   bool overflowed_at(const void* p) const;
 
  private:

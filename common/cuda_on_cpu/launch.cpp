@@ -1,5 +1,6 @@
 // The grid: blocks from a counter, each run by one OS thread from its start to its end.
 #include "common/cuda_on_cpu/block.hpp"
+#include "common/cuda_on_cpu/overflow.hpp"
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -77,6 +78,7 @@ void launch_blocks(dim3 grid, dim3 block, std::size_t shared_bytes, const Body& 
   trace::launch_begins(body.arguments, body.bytes);
 
   const auto work = [&] {
+    const OverflowGuard guard;
     thread_local Block own;  // keeps its fibers from launch to launch
     own.barriers = 0;
     std::fill(std::begin(own.counts), std::end(own.counts), 0u);
