@@ -189,6 +189,18 @@ TEST_CASE("cuda layer - asynchronous copies late and early") {
   }
 }
 
+TEST_CASE("cuda layer - accesses of sixteen bytes and copies of four") {
+  for (const int n : {64, 50, 1}) {
+    const Floats x = noise(std::size_t(n), 6);
+    in_every_schedule([&] {
+      const Floats out = reversed(x, n);
+      bool same = true;
+      for (int i = 0; i < 64; ++i) same = same && out[std::size_t(i)] == (63 - i < n ? x[std::size_t(63 - i)] : 0.0f);
+      CHECK(same);
+    });
+  }
+}
+
 TEST_CASE("cuda layer - atomics") {
   Ints x(1000), expected(18);
   for (int i = 0; i < 1000; ++i) {

@@ -151,6 +151,20 @@ __global__ void async_kernel(const float* x, float* out, int n, int width) {
   if (t < width) out[t] = sum;
 }
 
+struct Reversed {
+  alignas(16) float x[64];
+};
+__global__ void reversed_kernel(const float* x, float* out, int n) {
+  auto& sm = gpu::shared_storage<Reversed>();
+  const int first = 4 * int(threadIdx.x);
+  for (int i = first; i < first + 4; ++i) gpu::copy_async_4(&sm.x[i], x + (i < n ? i : 0), i < n);
+  gpu::copy_async_commit();
+  gpu::copy_async_wait();
+  __syncthreads();
+  const float4 v = gpu::load_float4(&sm.x[60 - first]);
+  gpu::store_float4(out + first, make_float4(v.w, v.z, v.y, v.x));
+}
+
 __global__ void histogram_kernel(const int* x, int n, int* counts, unsigned long long* total, unsigned* seen) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= n) return;
@@ -238,6 +252,12 @@ Floats async_column_sums(const Floats& x, int n, int width) {
   const Buffer<float> in(x, "x");
   Buffer<float> out(std::size_t(width), "out");
   gpu::launch(async_kernel, 1, 64, sizeof(TwoTiles), in.data(), out.data(), n, width);
+  return out.download();
+}
+Floats reversed(const Floats& x, int n) {
+  const Buffer<float> in(x, "x");
+  Buffer<float> out(64, "out");
+  gpu::launch(reversed_kernel, 1, 16, sizeof(Reversed), in.data(), out.data(), n);
   return out.download();
 }
 Ints histogram(const Ints& x) {

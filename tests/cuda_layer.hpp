@@ -30,6 +30,8 @@ Floats transpose(const Floats& x, int n);
 /// The sum over tiles of 64 rows of `width` (a multiple of 4) floats, two buffers filled by asynchronous copies; rows from
 /// n on are zero-filled.
 Floats async_column_sums(const Floats& x, int n, int width);
+/// 64 floats backwards: by copies of 4 bytes (zeros from n on), then 16 bytes at a time.
+Floats reversed(const Floats& x, int n);
 /// How often each of 16 values occurs, by atomics of ints and unsigned long longs, and their sum as floats.
 Ints histogram(const Ints& x);
 Floats atomic_sums(const Floats& x, int bins);

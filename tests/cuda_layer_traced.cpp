@@ -42,6 +42,7 @@ TEST_CASE("cuda layer traced - no false alarm in the clean kernels") {
     for (const int count : {2, 4})
       for (const bool transposed : {false, true}) ldmatrix(count, transposed, Words(128));
     histogram(Ints(100, 3));
+    reversed(Floats(50, 1), 50);
     atomic_sums(Floats(100, 1), 7);
     arithmetic(Floats(100, 1));
     roundings(Floats(100, 1));
@@ -136,6 +137,20 @@ TEST_CASE("cuda layer traced - sectors of global memory") {
     }
     CHECK(cuda_on_cpu::buffer_counters().size() == 2);
   }
+}
+
+TEST_CASE("cuda layer traced - an access of sixteen bytes is one request") {
+  const Traced traced;
+  cuda_on_cpu::reset_counters();
+  reversed(Floats(64, 1), 64);
+  int found = 0;
+  for (const auto& line : cuda_on_cpu::line_counters()) {
+    if (line.bytes != 256 || line.requests != 1) continue;  // 16 lanes
+    ++found;
+    if (line.shared) CHECK((!line.write && line.passes == 2 && line.ideal_passes == 2));  // by quarters of a warp
+    else CHECK((line.write && line.sectors == 8 && line.bytes_used() == 1));
+  }
+  CHECK(found == 2);
 }
 
 TEST_CASE("cuda layer traced - ldmatrix is counted by eight rows") {

@@ -1,10 +1,10 @@
 #pragma once
-// Accesses of 8 and 16 bytes in one instruction. A plain compiler may split the copy of a struct, and it would be counted as several.
+// Accesses of 4, 8 and 16 bytes in one instruction. A plain compiler may split the copy of a struct, and it would be counted as several.
 #include "common/cuda/cuda.hpp"
 
 namespace flashsteps::gpu {
 
-/// A Vector (float2, float4, uint2, uint4) from p, which is aligned to it.
+/// A Vector (float2, float4, uint2, uint4, or std::uint32_t for two halves) from p, which is aligned to it.
 template <class Vector, class T> __device__ __forceinline__ Vector load_vector(const T* p, [[maybe_unused]] Site site = here()) {
 #if defined(__CUDACC__)
   return *reinterpret_cast<const Vector*>(p);
