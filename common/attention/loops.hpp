@@ -7,7 +7,7 @@ namespace flashsteps {
 
 /// sum += x y: the one operation that a matrix product consists of. A number type that counts may overload it.
 template <class T> [[gnu::always_inline]] inline void add_term(Packet<T>& sum, const Packet<T>& x, const T& y) {
-  sum = multiply_add<T>(x, Packet<T>{} + y, sum);
+  sum = multiply_add<T>(x, broadcast<T>(y), sum);
 }
 
 /// The same for single numbers, with the same bits.

@@ -39,6 +39,11 @@ template <class T> using Packet = typename Simd<T, lanes<T>>::type;
 /// The same, where it need not start on its own size.
 template <class T> using LoosePacket = typename Simd<T, lanes<T>>::unaligned;
 
+/// The same number in every lane. (Packet{} + x would be an addition, for -0 + 0 is not -0.)
+template <class T> [[gnu::always_inline]] inline Packet<T> broadcast(const T& x) {
+  if constexpr (lanes<T> > 1) return std::bit_cast<Packet<T>>(Eigen::internal::pset1<typename Eigen::internal::packet_traits<T>::type>(x));
+  else return x;
+}
 /// a b + c, rounded once where the processor can. Said out loud, for the bits must not depend on the loop that it stands in, and a
 /// compiler may fuse in one loop and not in another (g++ does, tuned for AMD's Zen).
 template <class T> [[gnu::always_inline]] inline Packet<T> multiply_add(const Packet<T>& a, const Packet<T>& b, const Packet<T>& c) {
