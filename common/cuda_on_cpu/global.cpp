@@ -48,14 +48,17 @@ Buffer* find_buffer(std::uintptr_t a) {
 }
 
 std::string neighbours(std::uintptr_t a) {
-  std::string s;
+  std::string text;
+  std::uintptr_t nearest = near;
   for (const Buffer& b : buffers) {
     if (!b.alive) continue;
     const auto begin = reinterpret_cast<std::uintptr_t>(b.base), end = begin + b.bytes;
-    if (a >= end && a - end < near) s += "; " + std::to_string(a - end) + " bytes past the end of '" + b.name + "'";
-    if (a < begin && begin - a < near) s += "; " + std::to_string(begin - a) + " bytes before '" + b.name + "'";
+    const std::uintptr_t distance = a >= end ? a - end : begin - a;
+    if (distance >= nearest) continue;
+    nearest = distance;
+    text = "; " + std::to_string(distance) + (a >= end ? " bytes past the end of '" : " bytes before '") + b.name + "'";
   }
-  return s;
+  return text;
 }
 
 void check_between_blocks(Buffer& b, std::uintptr_t a, std::size_t bytes, Kind kind, Place place, Findings& findings) {

@@ -78,7 +78,7 @@ struct Buffer {
   bool alive = true;
 };
 Buffer* find_buffer(std::uintptr_t);
-/// What lies around an address that is in no buffer.
+/// The nearest buffer to an address that is in none, if one is near.
 std::string neighbours(std::uintptr_t);
 void check_between_blocks(Buffer&, std::uintptr_t, std::size_t bytes, Kind, Place, Findings&);
 void next_launch();
