@@ -240,10 +240,8 @@ template <class T> class Evaluation {
         std::optional<FormOutcome>& costs = form.backward() ? outcome_.standard_backward : outcome_.standard;
         if (form.name != "standard" || costs) continue;
         const HeadSizes sizes = p_.sizes(Pieces::heads);
-        const Traffic one = form.traffic(sizes).total();
-        const Index count = p_.count(Pieces::heads);
         costs = FormOutcome{.name = form.name, .home = form.home, .backward = form.backward()};
-        costs->traffic_formula = {count * one.reads, count * one.writes, count * one.atomics};
+        costs->traffic_formula = traffic_formula(form, sizes, p_.count(Pieces::heads)).total();
         costs->peak_formula = form.on_chip(sizes);
       }
   }

@@ -50,15 +50,26 @@ double execute_once(const Form& form, const Problem<T>& p, Output<T>& out, TileS
   return std::max(0.0, seconds - memory.seconds_before() / threads());
 }
 
-/// What a form costs by its closed forms.
-template <class T> FormOutcome formula_of(const Form& form, const Problem<T>& p, TileShape tiles) {
+/// The closed form of a form's traffic, tensor by tensor, over `count` pieces of a size.
+inline Counts traffic_formula(const Form& form, const HeadSizes& sizes, Index count) {
+  Counts all = form.traffic(sizes);
+  for (Traffic& t : all.of) t = {count * t.reads, count * t.writes, count * t.atomics};
+  return all;
+}
+/// The sizes of one piece of a form, with its tiles.
+template <class T> HeadSizes sizes_of(const Form& form, const Problem<T>& p, TileShape tiles) {
   HeadSizes sizes = p.sizes(form.pieces);
   sizes.br = tiles.br, sizes.bc = tiles.bc;
+  return sizes;
+}
+
+/// What a form costs by its closed forms.
+template <class T> FormOutcome formula_of(const Form& form, const Problem<T>& p, TileShape tiles) {
+  const HeadSizes sizes = sizes_of(form, p, tiles);
   const Index count = p.count(form.pieces);
-  const Traffic one = form.traffic(sizes).total();
   const Flops flops = form.flops(sizes);
   FormOutcome outcome{.name = form.name, .home = form.home, .backward = form.backward(), .tiled = form.tiled, .tiles = tiles};
-  outcome.traffic_formula = {count * one.reads, count * one.writes, count * one.atomics};
+  outcome.traffic_formula = traffic_formula(form, sizes, count).total();
   outcome.peak_formula = count == 0 ? 0 : form.on_chip(sizes);
   outcome.flops = {count * flops.matmul, count * flops.other};
   return outcome;
@@ -81,15 +92,7 @@ FormOutcome execute(const Form& form, const Problem<T>& p, Output<T>& out, TileS
     if (r > 0) continue;
     outcome.traffic = memory.counts().total();
     outcome.peak = memory.peak();
-    HeadSizes sizes = p.sizes(form.pieces);
-    sizes.br = tiles.br, sizes.bc = tiles.bc;
-    Counts formula;
-    const Counts one = form.traffic(sizes);
-    for (int n = 0; n < name_count; ++n) {
-      const Traffic& t = one.of[n];
-      const Index count = p.count(form.pieces);
-      formula.of[n] = {count * t.reads, count * t.writes, count * t.atomics};
-    }
+    const Counts formula = traffic_formula(form, sizes_of(form, p, tiles), p.count(form.pieces));
     outcome.counted_is_formula = memory.counts() == formula && memory.peak() == outcome.peak_formula;
   }
   return outcome;
