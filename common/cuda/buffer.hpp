@@ -1,7 +1,8 @@
 #pragma once
 // An array in device memory.
-#include "common/cuda/cuda.hpp"
-#include <cstring>
+#include "common/cuda/device.hpp"
+#include <array>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -11,18 +12,12 @@ namespace flashsteps::gpu {
 /// call it by its name.
 template <class T> class Buffer {
  public:
-  explicit Buffer(std::size_t n, const char* name = "buffer") : n_(n), name_(name) {
-    const std::size_t bytes = sizeof(T) * n + 2 * guard;
-#if defined(__CUDACC__)
-    void* p = nullptr;
-    check(cudaMalloc(&p, bytes), "cudaMalloc");
-    base_ = static_cast<unsigned char*>(p);
-    check(cudaMemset(base_, 0xff, bytes), "cudaMemset");
-#else
-    base_ = static_cast<unsigned char*>(cuda_on_cpu::allocate(bytes));
-    cuda_on_cpu::name_memory(data(), sizeof(T) * n, name);
-#endif
-    fill_guards();
+  explicit Buffer(std::size_t n, const char* name = "buffer")
+      : base_(static_cast<unsigned char*>(allocate_device(sizeof(T) * n + 2 * guard))), n_(n), name_(name) {
+    fill_device(base_, guard_byte, guard);
+    fill_device(base_ + guard, 0xff, bytes());
+    fill_device(base_ + guard + bytes(), guard_byte, guard);
+    name_device_memory(data(), bytes(), guard, name);
   }
   explicit Buffer(const std::vector<T>& values, const char* name = "buffer") : Buffer(values.size(), name) { upload(values); }
   Buffer(Buffer&& from) noexcept : base_(std::exchange(from.base_, nullptr)), n_(from.n_), name_(std::move(from.name_)) {}
@@ -31,14 +26,8 @@ template <class T> class Buffer {
   Buffer& operator=(Buffer&&) = delete;
   ~Buffer() {
     if (base_ == nullptr) return;
-#if defined(__CUDACC__)
-    cudaFree(base_);
-#else
-    cuda_on_cpu::forbid(base_, guard, false);
-    cuda_on_cpu::forbid(base_ + guard + sizeof(T) * n_, guard, false);
-    cuda_on_cpu::forget_memory(data());
-    cuda_on_cpu::release(base_);
-#endif
+    forget_device_memory(data(), bytes(), guard);
+    release_device(base_);
   }
 
   T* data() { return reinterpret_cast<T*>(base_ + guard); }
@@ -47,24 +36,21 @@ template <class T> class Buffer {
 
   void upload(const std::vector<T>& values) {
     if (values.size() != n_) throw std::runtime_error("'" + name_ + "' has " + std::to_string(n_) + " elements, not " + std::to_string(values.size()));
-#if defined(__CUDACC__)
-    check(cudaMemcpy(data(), values.data(), sizeof(T) * n_, cudaMemcpyHostToDevice), "cudaMemcpy");
-#else
-    if (n_ != 0) std::memcpy(static_cast<void*>(data()), values.data(), sizeof(T) * n_);
-#endif
+    if (n_ != 0) copy_to_device(data(), values.data(), bytes());
   }
 
   /// What the kernels left. Throws what went wrong in them, and where a guard was written.
   std::vector<T> download() const {
     check_guards();
     std::vector<T> values(n_);
-    if (n_ != 0) copy_out(values.data(), base_ + guard, sizeof(T) * n_);
+    if (n_ != 0) copy_from_device(values.data(), data(), bytes());
     return values;
   }
 
   void check_guards() const {
-    const std::size_t end = guard + sizeof(T) * n_;
-    const auto before = read_guard(0), after = read_guard(end);
+    std::array<unsigned char, guard> before, after;
+    copy_guard_from_device(before.data(), base_, guard);
+    copy_guard_from_device(after.data(), base_ + guard + bytes(), guard);
     for (std::size_t i = 0; i < guard; ++i) {
       if (before[guard - 1 - i] != guard_byte) throw std::runtime_error("a kernel wrote " + std::to_string(i + 1) + " byte(s) before '" + name_ + "'");
       if (after[i] != guard_byte) throw std::runtime_error("a kernel wrote " + std::to_string(i) + " bytes past the end of '" + name_ + "'");
@@ -75,34 +61,7 @@ template <class T> class Buffer {
   static constexpr std::size_t guard = 256;  // keeps the data aligned to 256
   static constexpr unsigned char guard_byte = 0xa5;
 
-  void fill_guards() {
-    for (const std::size_t at : {std::size_t(0), guard + sizeof(T) * n_}) {
-#if defined(__CUDACC__)
-      check(cudaMemset(base_ + at, guard_byte, guard), "cudaMemset");
-#else
-      std::memset(base_ + at, guard_byte, guard);
-      cuda_on_cpu::forbid(base_ + at, guard, true);  // where AddressSanitizer is at hand, it names the line
-#endif
-    }
-  }
-  std::vector<unsigned char> read_guard(std::size_t at) const {
-    std::vector<unsigned char> bytes(guard);
-#if !defined(__CUDACC__)
-    cuda_on_cpu::forbid(base_ + at, guard, false);
-#endif
-    copy_out(bytes.data(), base_ + at, guard);
-#if !defined(__CUDACC__)
-    cuda_on_cpu::forbid(base_ + at, guard, true);
-#endif
-    return bytes;
-  }
-  static void copy_out(void* to, const unsigned char* from, std::size_t bytes) {
-#if defined(__CUDACC__)
-    check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
-#else
-    std::memcpy(to, from, bytes);
-#endif
-  }
+  std::size_t bytes() const { return sizeof(T) * n_; }
 
   unsigned char* base_ = nullptr;
   std::size_t n_;

@@ -1,6 +1,7 @@
 #pragma once
 // What a kernel is written with: CUDA under nvcc, the layer of common/cuda_on_cpu under any other compiler. A .cu file includes
 // this, and neither Eigen nor Catch2. See docs/cuda-on-cpu.md.
+#include "common/cuda/device.hpp"
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -54,25 +55,6 @@ inline void check(cudaError_t error, const char* call) {
 }
 #endif
 
-/// Shared memory that a block can get, in bytes.
-inline std::size_t shared_memory_limit() {
-#if defined(__CUDACC__)
-  int device = 0, bytes = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
-  return std::size_t(bytes);
-#else
-  return cuda_on_cpu::settings().shared_bytes;
-#endif
-}
-
-/// Waits for the kernels and throws what went wrong in them. On the CPU a launch has ended when it returns.
-inline void synchronize() {
-#if defined(__CUDACC__)
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-#endif
-}
-
 /// A parameter that takes no part in the deduction of template arguments.
 template <class T> struct NotDeduced { using type = T; };
 
@@ -83,7 +65,7 @@ template <class... P> void launch(void (*kernel)(P...), dim3 grid, dim3 block, s
   if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     throw std::runtime_error("a grid has 1 to 2147483647 x 65535 x 65535 blocks, not " + sizes(grid));
   if (shared_bytes > 48 * 1024) {  // more has to be asked for
-    const std::size_t limit = shared_memory_limit();
+    const std::size_t limit = device() ? device()->shared_bytes : 0;
     if (shared_bytes > limit)
       throw std::runtime_error("the launch asks for " + std::to_string(shared_bytes) + " bytes of shared memory a block; the device has " +
                                std::to_string(limit));

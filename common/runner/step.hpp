@@ -1,6 +1,7 @@
 #pragma once
 // What a step says of itself, as data: the programs, the ladder table and the tests derive the rest from it.
 #include "common/attention/head.hpp"
+#include "common/cuda/problem.hpp"
 #include "common/memory/memory.hpp"
 #include <span>
 #include <string>
@@ -59,6 +60,17 @@ struct Form {
   }
 };
 
+/// A CUDA kernel of a step: the same algorithm as one of its forms.
+struct Kernel {
+  std::string name;                       // "fp32", "tensor cores"
+  std::string form;                       // "row tiles outside"; for 06's forward, which is 05's, none
+  gpu::Kernels compiled = {};
+  Counts (*traffic)(const HeadSizes&) = nullptr;  // elements, for one head (backward: one group)
+  bool backward = false;
+  bool atomics = false;                   // adds floats with atomics, so the last bits depend on the order
+  bool tensor_cores = false;              // half and bfloat16
+};
+
 /// What the values of a step are compared with.
 enum class Reference {
   own_forms,     // 01: its own forms with one another
@@ -75,6 +87,7 @@ struct Step {
   std::string claim;                      // what the program shows
   const Step* before = nullptr;           // the step that it builds on
   std::vector<Form> forms;                // the main form first
+  std::vector<Kernel> kernels = {};       // fp32 before tensor cores, forward before backward
   int beside = 0;                         // the form of the step before that costs are compared with
   Reference reference = Reference::step_before;
   bool causal = false, gqa = false;
@@ -86,7 +99,6 @@ struct Step {
   const Form& forward() const;
   const Form* backward() const;
   bool has_backward() const { return backward() != nullptr; }
-  bool tiled() const { return main().tiled; }
 };
 
 inline const Form& Step::forward() const {

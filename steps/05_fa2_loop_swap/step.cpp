@@ -1,6 +1,7 @@
 // What step 05 says of itself. Traffic and footprint: math 5.2.
 #include "common/runner/step.hpp"
 #include "steps/05_fa2_loop_swap/forward.hpp"
+#include "steps/05_fa2_loop_swap/kernels.hpp"
 #include "steps/all.hpp"
 
 namespace flashsteps::step05 {
@@ -46,7 +47,8 @@ const Step& step() {
       .claim = "The other order of the loops gives the same attention.",
       .before = &step04::step(),
       .forms = {{.name = "row tiles outside", .home = "05_fa2_loop_swap", .pieces = Pieces::row_tiles, .tiled = true,
-                 .in_float = {forward<float>}, .in_double = {forward<double>}, .traffic = traffic, .on_chip = on_chip, .flops = flops}}};
+                 .in_float = {forward<float>}, .in_double = {forward<double>}, .traffic = traffic, .on_chip = on_chip, .flops = flops}},
+      .kernels = {{.name = "fp32", .form = "row tiles outside", .compiled = forward_kernels(), .traffic = traffic}}};
   return self;
 }
 

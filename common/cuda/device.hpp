@@ -1,0 +1,36 @@
+#pragma once
+// The device as host code sees it. common/cuda_on_cpu/device_memory.cpp answers for the layer on the CPU, common/cuda/device_memory.cu for a GPU:
+// a program links one of them.
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace flashsteps::gpu {
+
+/// What runs the kernels of this program.
+struct Device {
+  std::string name;
+  bool is_gpu;
+  int capability;            ///< 80 for 8.0
+  std::size_t shared_bytes;  ///< shared memory that a block can get
+};
+/// Nothing where there is no GPU, in a program that is made for one.
+std::optional<Device> device();
+
+/// Waits for the kernels and throws what went wrong in them. On the CPU a launch has ended when it returns.
+void synchronize();
+
+// What Buffer is made of
+
+/// Device memory, aligned to 256 bytes.
+void* allocate_device(std::size_t bytes);
+void release_device(void*) noexcept;
+void fill_device(void* to, unsigned char byte, std::size_t bytes);
+void copy_to_device(void* to, const void* from, std::size_t bytes);
+void copy_from_device(void* to, const void* from, std::size_t bytes);
+void copy_guard_from_device(void* to, const void* guard, std::size_t bytes);
+/// Where accesses are watched: messages call [p, p + bytes) `name`, and the `guard` bytes on either side are forbidden to kernels.
+void name_device_memory(void* p, std::size_t bytes, std::size_t guard, const char* name);
+void forget_device_memory(void* p, std::size_t bytes, std::size_t guard) noexcept;
+
+}  // namespace flashsteps::gpu

@@ -1,0 +1,54 @@
+#pragma once
+// A problem in device memory, and what a kernel makes of it.
+#include "common/cuda/buffer.hpp"
+#include "common/cuda/problem.hpp"
+#include "common/runner/problem.hpp"
+#include <optional>
+
+namespace flashsteps {
+
+/// A float rounded to the 16 bits of half or bfloat16, to nearest, ties to even; and back.
+std::uint16_t to_bits(gpu::Element, float);
+float from_bits(gpu::Element, std::uint16_t);
+/// x as the type holds it.
+float rounded(gpu::Element, float);
+/// The same problem with Q, K and V as the type holds them, so that a kernel and its reference get the same numbers.
+Problem<float> rounded(gpu::Element, const Problem<float>&);
+
+/// Device memory for a problem. Kernels find the layout, the strides and, for tests of odd addresses, `offset` elements before each tensor.
+class DeviceProblem {
+ public:
+  DeviceProblem(const flashsteps::Problem<float>&, gpu::Element, int offset = 0);
+
+  const gpu::Problem& problem() const { return problem_; }
+  /// O and L from elsewhere, which a backward pass needs.
+  void upload_forward(const Output<float>&);
+  /// What lies in device memory; O as float. Throws what went wrong in the kernels.
+  void download_forward(Output<float>&) const;
+  void download_backward(Output<float>&) const;
+
+ private:
+  using Floats = gpu::Buffer<float>;
+  using Bits = gpu::Buffer<std::uint16_t>;
+
+  gpu::Tensor add(const char* name, const Tensor<float>& shape, gpu::Element element, bool upload);
+  void upload(const char* name, const Tensor<float>& numbers);
+  void download(const char* name, Tensor<float>& numbers) const;
+
+  struct Array {
+    std::string name;
+    gpu::Element element;
+    std::optional<Floats> floats;
+    std::optional<Bits> bits;
+  };
+  const Array& array(std::string_view name) const;
+
+  int offset_;
+  std::vector<Array> arrays_;
+  gpu::Problem problem_;
+};
+
+/// The first compiled shape of a kernel that takes these dimensions, and this tile if one is given; nullptr if there is none.
+const gpu::Compiled* find_compiled(gpu::Kernels, gpu::Element, Index head_dim, Index value_dim, std::optional<Index> br = {}, std::optional<Index> bc = {});
+
+}  // namespace flashsteps
