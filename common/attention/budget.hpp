@@ -23,9 +23,20 @@ inline constexpr std::array<const char*, 5> result_text{"o", "lse", "dq", "dk", 
 /// Where a step's results lie. Those that are missing are not judged.
 template <class T> struct Results { Raw<T> o, lse, dq, dk, dv; };
 
+/// The type that S, P and O are rounded to, where it is narrower than T, in which everything is multiplied and summed.
+template <class T> struct Rounding {
+  double unit = std::numeric_limits<T>::epsilon() / 2;  // half the distance of 1 to the next number
+  T (*round)(T) = nullptr;                              // none
+  void operator()(T* x, Index n) const {
+    for (Index i = 0; round && i < n; ++i) x[i] = round(x[i]);
+  }
+};
+
 /// The distances of a step and of standard attention from the definition, over the heads that were added.
 template <class T> class Judgement {
  public:
+  explicit Judgement(const Rounding<T>& rounding = {}) : rounding_(rounding) {}
+
   Judgement& operator+=(const Judgement& other) {
     for (int r = 0; r < 5; ++r) error_[r] = worse(other.error_[r], error_[r]), naive_[r] = std::max(other.naive_[r], naive_[r]);
     for (auto member : {&Judgement::a_, &Judgement::g_, &Judgement::k_, &Judgement::v_, &Judgement::pq_, &Judgement::pdo_, &Judgement::scale_})
@@ -34,7 +45,7 @@ template <class T> class Judgement {
   }
   /// The error of one result beside its budget.
   Comparison of(Result result) const {
-    const double u = std::numeric_limits<T>::epsilon() / 2;
+    const double u = rounding_.unit;
     const std::array<double, 5> s{v_ * (1 + a_), 1 + a_, scale_ * (1 + a_) * g_ * k_, scale_ * (1 + a_) * g_ * pq_, (1 + a_) * pdo_};
     const int r = int(result);
     return {error_[r], (result == Result::o || result == Result::lse ? 2 : 3) * std::max(naive_[r], 2 * u * s[r])};
@@ -60,7 +71,7 @@ template <class T> class Judgement {
       std::fill(naive.dq.begin(), naive.dq.end(), T(0));
       for (const Index i : rows) {
         const RowResult<R> row = define_row<R>(head, i);
-        const RowResult<T> plain = naive_row(head, i);
+        const RowResult<T> plain = naive_row(head, i, rounding_);
         compare_row(results[h].o, i, row.o, plain.o, Result::o, Spoiled::either);
         compare_row(results[h].lse, i, std::vector<R>{row.lse}, std::vector<T>{plain.lse}, Result::lse, Spoiled::same);
         measure_row(head, i, row, pq, pdo);
@@ -81,23 +92,27 @@ template <class T> class Judgement {
   }
 
   /// One row of standard attention in T, with Eigen's products.
-  static RowResult<T> naive_row(const RawHead<T>& head, Index i) {
+  static RowResult<T> naive_row(const RawHead<T>& head, Index i, const Rounding<T>& rounding = {}) {
     const Index keys = head.keys(i);
     RowResult<T> row{std::vector<T>(keys), std::vector<T>(head.value_dim, T(0)), -std::numeric_limits<T>::infinity()};
     if (keys == 0) return row;
     Vector s(row.p.data(), keys), o(row.o.data(), head.value_dim);
     s.matrix() = matrix(head.k, keys, head.head_dim) * vector(head.q, i, head.head_dim).matrix() * head.scale;
+    rounding(s.data(), keys);
     const T top = s.maxCoeff();
     s = (s - top).exp();
     const T sum = s.sum();
     row.lse = top + std::log(sum);
     s /= sum;
+    rounding(s.data(), keys);
     o.matrix() = matrix(head.v, keys, head.value_dim).transpose() * s.matrix();
+    rounding(o.data(), head.value_dim);
     return row;
   }
 
  private:
   using Vector = Eigen::Map<Eigen::Array<T, -1, 1>>;
+  Rounding<T> rounding_;
   std::array<double, 5> error_{}, naive_{};
   double a_ = 0, g_ = 0, k_ = 0, v_ = 0, pq_ = 0, pdo_ = 0, scale_ = 0;
 

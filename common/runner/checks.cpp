@@ -22,8 +22,8 @@ RowSample sample_rows(Index rows, Index heads, double multiply_adds_a_row, doubl
   return sample;
 }
 
-template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out, bool gradients, const RowSample& sample) {
-  Judgement<T> total;
+template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out, bool gradients, const RowSample& sample, const Rounding<T>& rounding) {
+  Judgement<T> total(rounding);
   Progress progress("definition", p.batch() * p.kv_heads());
   const auto judge_group = [&](Index group, Judgement<T>& mine) {
     const Index b = group / p.kv_heads(), kv = group % p.kv_heads();
@@ -43,7 +43,7 @@ template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out,
     }
     progress.advance();
   };
-  in_parallel(p.batch() * p.kv_heads(), [] { return Judgement<T>(); }, judge_group, [&](const Judgement<T>& mine) { total += mine; });
+  in_parallel(p.batch() * p.kv_heads(), [&] { return Judgement<T>(rounding); }, judge_group, [&](const Judgement<T>& mine) { total += mine; });
   return total;
 }
 
@@ -121,12 +121,12 @@ template <class T> void sum_groups(const Output<T>& repeated, const Problem<T>& 
   out.dq = repeated.dq;
 }
 
-template Judgement<float> judge(const Problem<float>&, const Output<float>&, bool, const RowSample&);
+template Judgement<float> judge(const Problem<float>&, const Output<float>&, bool, const RowSample&, const Rounding<float>&);
 template double largest_distance(const Tensor<float>&, const Tensor<float>&, Spoiled);
 template void one_row_at_a_time(const Form&, const Form*, const Problem<float>&, TileShape, const RowSample&, Output<float>&);
 template Problem<float> repeat_heads(const Problem<float>&);
 template void sum_groups(const Output<float>&, const Problem<float>&, Output<float>&);
-template Judgement<double> judge(const Problem<double>&, const Output<double>&, bool, const RowSample&);
+template Judgement<double> judge(const Problem<double>&, const Output<double>&, bool, const RowSample&, const Rounding<double>&);
 template double largest_distance(const Tensor<double>&, const Tensor<double>&, Spoiled);
 template void one_row_at_a_time(const Form&, const Form*, const Problem<double>&, TileShape, const RowSample&, Output<double>&);
 template Problem<double> repeat_heads(const Problem<double>&);

@@ -20,7 +20,7 @@ RowSample sample_rows(Index rows, Index heads, double multiply_adds_a_row, doubl
 inline Index defined_kv_head(Index h, Index heads, Index kv_heads) { return h * kv_heads / heads; }
 
 /// Judges O and L, and dQ, dK, dV if there are gradients, over all heads.
-template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out, bool gradients, const RowSample& sample);
+template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out, bool gradients, const RowSample& sample, const Rounding<T>& rounding = {});
 
 /// max|a - b| over two tensors of the same axes.
 template <class T> double largest_distance(const Tensor<T>& a, const Tensor<T>& b, Spoiled spoiled);

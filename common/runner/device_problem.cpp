@@ -14,6 +14,14 @@ float from_bits(gpu::Element element, std::uint16_t bits) {
 }
 float rounded(gpu::Element element, float x) { return element == gpu::Element::float32 ? x : from_bits(element, to_bits(element, x)); }
 
+Rounding<float> rounding(gpu::Element element) {
+  switch (element) {
+    case gpu::Element::half: return {0x1p-11, [](float x) { return rounded(gpu::Element::half, x); }};
+    case gpu::Element::bfloat16: return {0x1p-8, [](float x) { return rounded(gpu::Element::bfloat16, x); }};
+    default: return {};
+  }
+}
+
 Problem<float> rounded(gpu::Element element, const Problem<float>& p) {
   Problem<float> q = p;
   for (Tensor<float>* t : {&q.q, &q.k, &q.v})
@@ -85,6 +93,15 @@ void DeviceProblem::download(const char* name, Tensor<float>& x) const {
 void DeviceProblem::upload_forward(const Output<float>& out) { upload("o", out.o), upload("lse", out.lse); }
 void DeviceProblem::download_forward(Output<float>& out) const { download("o", out.o), download("lse", out.lse); }
 void DeviceProblem::download_backward(Output<float>& out) const { download("dq", out.dq), download("dk", out.dk), download("dv", out.dv); }
+
+void run_kernel(const Kernel& kernel, const gpu::Compiled& compiled, const Problem<float>& p, Output<float>& out, int offset) {
+  DeviceProblem device(p, compiled.element, offset);
+  if (kernel.backward) device.upload_forward(out);
+  compiled.start(device.problem());
+  gpu::synchronize();
+  if (kernel.backward) device.download_backward(out);
+  else device.download_forward(out);
+}
 
 const gpu::Compiled* find_compiled(gpu::Kernels kernels, gpu::Element element, Index head_dim, Index value_dim, std::optional<Index> br, std::optional<Index> bc) {
   const gpu::Compiled* found = nullptr;

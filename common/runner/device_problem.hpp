@@ -1,6 +1,7 @@
 #pragma once
 // A problem in device memory, and what a kernel makes of it.
 #include "common/cuda/buffer.hpp"
+#include "common/attention/budget.hpp"
 #include "common/cuda/problem.hpp"
 #include "common/runner/problem.hpp"
 #include <optional>
@@ -12,6 +13,8 @@ std::uint16_t to_bits(gpu::Element, float);
 float from_bits(gpu::Element, std::uint16_t);
 /// x as the type holds it.
 float rounded(gpu::Element, float);
+/// How far from exact standard attention with S, P and O in that type may be.
+Rounding<float> rounding(gpu::Element);
 /// The same problem with Q, K and V as the type holds them, so that a kernel and its reference get the same numbers.
 Problem<float> rounded(gpu::Element, const Problem<float>&);
 
@@ -47,6 +50,9 @@ class DeviceProblem {
   std::vector<Array> arrays_;
   gpu::Problem problem_;
 };
+
+/// Runs a kernel on a problem whose numbers its type holds exactly. A backward kernel takes O and L from `out`.
+void run_kernel(const Kernel&, const gpu::Compiled&, const flashsteps::Problem<float>&, Output<float>& out, int offset = 0);
 
 /// The first compiled shape of a kernel that takes these dimensions, and this tile if one is given; nullptr if there is none.
 const gpu::Compiled* find_compiled(gpu::Kernels, gpu::Element, Index head_dim, Index value_dim, std::optional<Index> br = {}, std::optional<Index> bc = {});
