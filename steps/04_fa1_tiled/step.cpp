@@ -1,6 +1,7 @@
 // What step 04 says of itself. Traffic: math 4.3, with the pass that joins m and l to L. Footprint: math 4.2.
 #include "common/runner/step.hpp"
 #include "steps/04_fa1_tiled/forward.hpp"
+#include "steps/04_fa1_tiled/kernels.hpp"
 #include "steps/all.hpp"
 
 namespace flashsteps::step04 {
@@ -48,6 +49,7 @@ const Step& step() {
       .before = &step03::step(),
       .forms = {{.name = "column tiles outside", .home = "04_fa1_tiled", .tiled = true, .in_float = {forward<float>}, .in_double = {forward<double>},
                  .traffic = traffic, .on_chip = on_chip, .flops = flops}},
+      .kernels = {{.name = "fp32", .form = "column tiles outside", .compiled = forward_kernels(), .traffic = traffic}},
       .paper_tiles = true};
   return self;
 }
