@@ -2,6 +2,7 @@
 #include "common/runner/step.hpp"
 #include "steps/07_causal_early_exit/backward.hpp"
 #include "steps/07_causal_early_exit/forward.hpp"
+#include "steps/07_causal_early_exit/kernels.hpp"
 #include "steps/all.hpp"
 
 namespace flashsteps::step07 {
@@ -109,6 +110,7 @@ const Step& step() {
                 {.name = "backward", .home = name, .pieces = Pieces::groups, .tiled = true,
                  .in_float = {nullptr, one_head<float>}, .in_double = {nullptr, one_head<double>},
                  .traffic = backward_traffic, .on_chip = backward_on_chip, .flops = backward_flops}},
+      .kernels = {{.name = "fp32", .form = "forward", .compiled = forward_kernels(), .traffic = forward_traffic}},
       .reference = Reference::one_row,
       .causal = true};
   return self;
