@@ -2,6 +2,7 @@
 #include "common/runner/step.hpp"
 #include "steps/08_gqa/backward.hpp"
 #include "steps/08_gqa/forward.hpp"
+#include "steps/08_gqa/kernels.hpp"
 #include "steps/all.hpp"
 
 namespace flashsteps::step08 {
@@ -107,6 +108,7 @@ const Step& step() {
                 {.name = "backward", .home = name, .pieces = Pieces::groups, .tiled = true,
                  .in_float = {nullptr, backward<float>}, .in_double = {nullptr, backward<double>},
                  .traffic = backward_traffic, .on_chip = backward_on_chip, .flops = backward_flops}},
+      .kernels = {{.name = "fp32", .form = "forward", .compiled = forward_kernels(), .traffic = forward_traffic}},
       .reference = Reference::repeated,
       .causal = true,
       .gqa = true,

@@ -1,0 +1,12 @@
+#pragma once
+// The CUDA kernels of this step.
+#include "common/cuda/problem.hpp"
+
+namespace flashsteps::step08 {
+
+/// forward.cu
+gpu::Kernels forward_kernels();
+/// backward.cu
+gpu::Kernels backward_kernels();
+
+}  // namespace flashsteps::step08
