@@ -61,19 +61,6 @@ inline std::vector<const gpu::Compiled*> compiled_for(const Kernel& kernel, gpu:
 inline std::vector<gpu::Element> elements_of(const Kernel& kernel) {
   return kernel.tensor_cores ? std::vector{gpu::Element::half, gpu::Element::bfloat16} : std::vector{gpu::Element::float32};
 }
-/// The last kernel of a step before `step` of the same kind that takes this element type; for tensor cores the fp32 kernel where there is no other.
-inline const Kernel* kernel_before(const Step& step, const Kernel& kernel) {
-  for (const Step* before = step.before; before; before = before->before) {
-    const Kernel* found = nullptr;
-    for (const Kernel& k : before->kernels)
-      if (k.backward == kernel.backward && (!k.tensor_cores || kernel.tensor_cores) && (!found || k.tensor_cores)) found = &k;
-    if (found) return found;
-  }
-  return nullptr;
-}
-
-inline Index own_head(Index h, Index, Index) { return h; }
-
 /// The step's results on the CPU by a form, with tiles of its kernel: O and L, or the gradients beside O and L in `out`.
 inline void run_on_cpu(const Step& step, const Form& form, const Problem<float>& p, TileShape tiles, Output<float>& out) {
   Memory memory;
@@ -84,12 +71,9 @@ inline const Form& form_named(const Step& step, const std::string& name) {
     if (form.name == name) return form;
   return step.forward();
 }
-/// O and L as the CPU computes them, in a step of any kind.
 inline Output<float> forward_on_cpu(const Step& step, const Problem<float>& p) {
   Output<float> out(p);
-  const Step* s = &step;
-  while (s->forward().backward()) s = s->before;
-  run_on_cpu(step, s->forward(), p, {16, 16}, out);
+  forward_on_cpu(step, p, out);
   return out;
 }
 
@@ -144,7 +128,7 @@ inline void check_kernel(const Step& step, const Kernel& kernel, const gpu::Comp
     run_on_cpu(step, form_named(step, kernel.form), p, {compiled.br, compiled.bc}, cpu);
     check_close("the CPU version", *first, cpu, judgement, kernel.backward);
   }
-  const Kernel* before = kernel_before(step, kernel);
+  const Kernel* before = kernel_before(step, kernel).first;
   if (!before || (shape.causal && step.number <= 7)) return;
   const bool repeated = shape.heads != shape.kv_heads;
   const Problem<float> q = repeated ? repeat_heads(p) : p;

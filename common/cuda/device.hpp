@@ -2,8 +2,10 @@
 // The device as host code sees it. common/cuda_on_cpu/device_memory.cpp answers for the layer on the CPU, common/cuda/device_memory.cu for a GPU:
 // a program links one of them.
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace flashsteps::gpu {
 
@@ -19,6 +21,26 @@ std::optional<Device> device();
 
 /// Waits for the kernels and throws what went wrong in them. On the CPU a launch has ended when it returns.
 void synchronize();
+
+/// Is this program made for a GPU?
+bool is_for_gpu();
+
+/// What the tracer saw of the kernels (docs/cuda-on-cpu.md). A model of the accesses that the source asks for; no measurement of a GPU.
+struct Counters {
+  struct Array {
+    std::string name;                                     ///< of the buffer
+    std::uint64_t read_bytes, read_sectors, written_bytes, written_sectors;  ///< an atomic addition counts as a write
+  };
+  std::vector<Array> arrays;
+  std::uint64_t passes = 0, ideal_passes = 0;             ///< over the banks of shared memory
+  std::uint64_t blocks = 0, barriers = 0, shuffles = 0, syncs = 0, ldmatrix = 0, mma = 0;
+};
+/// Are the kernels of this program compiled for tracing?
+bool can_trace();
+/// Watches every access of the kernels from now on.
+void begin_trace();
+/// Ends that, and returns what was seen.
+Counters end_trace();
 
 // What Buffer is made of
 

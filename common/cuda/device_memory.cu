@@ -24,6 +24,12 @@ std::optional<Device> device() {
 }
 void synchronize() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
+bool is_for_gpu() { return true; }
+
+bool can_trace() { return false; }
+void begin_trace() {}
+Counters end_trace() { return {}; }
+
 // From the pool of the default stream, so that a launcher may allocate what its kernels share and not wait for them
 void* allocate_device(std::size_t bytes) {
   void* p = nullptr;

@@ -56,12 +56,15 @@ __device__ __forceinline__ void store_tile(const float (&tile)[Rows][Stride], co
   }
 }
 
-/// sum of a[x] b[x] over D elements.
+/// sum of a[x] b[x] over D elements, a multiple of 4: four sums side by side, which lose less to rounding than one.
 template <int D> __device__ __forceinline__ float dot(const float* a, const float* b) {
-  float sum = 0.0f;
-#pragma unroll 16
-  for (int x = 0; x < D; ++x) sum += a[x] * b[x];
-  return sum;
+  float sum[4] = {};
+#pragma unroll 4
+  for (int x = 0; x < D; x += 4) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) sum[n] += a[x + n] * b[x + n];
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 /// E(x, m) = exp(x - m), and 0 where both are -inf (math 0.3, E6).

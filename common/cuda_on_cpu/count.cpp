@@ -28,7 +28,9 @@ void count_sectors(const Request* const* r, int n, LineCounters& line) {
   const std::uint64_t distinct = count_distinct(sectors, sectors + k);
   line.sectors += distinct;
   if (Buffer* b = find_buffer(r[0]->address)) {
-    const auto bytes = std::uint64_t(n) * r[0]->bytes;
+    std::uintptr_t addresses[32];
+    for (int i = 0; i < n; ++i) addresses[i] = r[i]->address;
+    const std::uint64_t bytes = count_distinct(addresses, addresses + n) * r[0]->bytes;
     (r[0]->write ? b->counters.written_bytes : b->counters.read_bytes) += bytes;
     (r[0]->write ? b->counters.written_sectors : b->counters.read_sectors) += distinct;
   }

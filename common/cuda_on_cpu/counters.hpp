@@ -23,7 +23,7 @@ struct LineCounters {
 };
 std::vector<LineCounters> line_counters();
 
-/// The traffic of one named buffer; an atomic addition counts as a write.
+/// The traffic of one named buffer: of each request, an address that several lanes name counted once. An atomic addition counts as a write.
 struct BufferCounters {
   std::string name;
   std::uint64_t read_bytes, read_sectors, written_bytes, written_sectors;

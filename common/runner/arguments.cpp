@@ -52,12 +52,13 @@ std::vector<Argument> arguments_of(const StepFeatures& step) {
       {problem, "--no-causal", "", "no mask, on the shipped input too", step.causal, kCausalStep},
       {problem, "--scale", "X", "any finite number, default 1/sqrt(head_dim)"},
 
-      {tiles, "--br", "N", "rows of a Q tile, default 64", step.tiles, kTiledStep},
+      {tiles, "--br", "N", "rows of a Q tile, default 64; kernels have compiled tiles", step.tiles, kTiledStep},
       {tiles, "--bc", "N", "rows of a K, V tile, default 64", step.tiles, kTiledStep},
       {tiles, "--sram", "ELEMENTS", "elements that fit on chip, default 49152", step.tiles, kTiledStep},
 
       {run, "--dtype", "TYPE", "float (default) or double; half and bfloat16 for the kernels that take them"},
-      {run, "--device", "DEVICE", "cpu (default), cuda-on-cpu or cuda"},
+      {run, "--device", "DEVICE", "cpu (default); cuda-on-cpu: the kernels, on the CPU; cuda: the kernels, on a GPU"},
+      {run, "--trace-kernel", "", "with cuda-on-cpu: watch every access of the kernels, and count bytes, sectors and bank passes"},
       {run, "--repeat", "N", "time N runs, default 1"},
 
       {results, "--output", "DIR", step.backward ? "write o, lse, dq, dk and dv there, as .npy" : "write o and lse there, as .npy"},

@@ -47,6 +47,17 @@ template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out,
   return total;
 }
 
+template <class T> Problem<T> with_rows_of_d_o(const Problem<T>& p, const std::vector<Index>& rows) {
+  Problem<T> masked = p;
+  std::vector<bool> kept(p.seq_q());
+  for (const Index i : rows) kept[i] = true;
+  for (Index b = 0; b < p.batch(); ++b)
+    for (Index h = 0; h < p.heads(); ++h)
+      for (Index i = 0; i < p.seq_q(); ++i)
+        for (Index e = 0; !kept[i] && e < p.value_dim(); ++e) masked.d_o.at(b, h, i, e) = T(0);
+  return masked;
+}
+
 template <class T> double largest_distance(const Tensor<T>& a, const Tensor<T>& b, Spoiled spoiled) {
   if (a.layout != b.layout || a.shape() != b.shape()) return std::numeric_limits<double>::quiet_NaN();
   double worst = 0;
@@ -122,11 +133,13 @@ template <class T> void sum_groups(const Output<T>& repeated, const Problem<T>& 
 }
 
 template Judgement<float> judge(const Problem<float>&, const Output<float>&, bool, const RowSample&, const Rounding<float>&);
+template Problem<float> with_rows_of_d_o(const Problem<float>&, const std::vector<Index>&);
 template double largest_distance(const Tensor<float>&, const Tensor<float>&, Spoiled);
 template void one_row_at_a_time(const Form&, const Form*, const Problem<float>&, TileShape, const RowSample&, Output<float>&);
 template Problem<float> repeat_heads(const Problem<float>&);
 template void sum_groups(const Output<float>&, const Problem<float>&, Output<float>&);
 template Judgement<double> judge(const Problem<double>&, const Output<double>&, bool, const RowSample&, const Rounding<double>&);
+template Problem<double> with_rows_of_d_o(const Problem<double>&, const std::vector<Index>&);
 template double largest_distance(const Tensor<double>&, const Tensor<double>&, Spoiled);
 template void one_row_at_a_time(const Form&, const Form*, const Problem<double>&, TileShape, const RowSample&, Output<double>&);
 template Problem<double> repeat_heads(const Problem<double>&);

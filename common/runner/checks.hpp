@@ -22,6 +22,9 @@ inline Index defined_kv_head(Index h, Index heads, Index kv_heads) { return h * 
 /// Judges O and L, and dQ, dK, dV if there are gradients, over all heads.
 template <class T> Judgement<T> judge(const Problem<T>& p, const Output<T>& out, bool gradients, const RowSample& sample, const Rounding<T>& rounding = {});
 
+/// The same problem with dO = 0 in all rows but these.
+template <class T> Problem<T> with_rows_of_d_o(const Problem<T>& p, const std::vector<Index>& rows);
+
 /// max|a - b| over two tensors of the same axes.
 template <class T> double largest_distance(const Tensor<T>& a, const Tensor<T>& b, Spoiled spoiled);
 

@@ -1,6 +1,8 @@
 #include "common/runner/device_problem.hpp"
 
 #include "common/cuda_on_cpu/half.hpp"
+#include "common/runner/execute.hpp"
+#include "common/runner/tile_choice.hpp"
 
 #include <algorithm>
 
@@ -101,6 +103,23 @@ void run_kernel(const Kernel& kernel, const gpu::Compiled& compiled, const Probl
   gpu::synchronize();
   if (kernel.backward) device.download_backward(out);
   else device.download_forward(out);
+}
+
+std::pair<const Kernel*, const Step*> kernel_before(const Step& step, const Kernel& kernel) {
+  for (const Step* before = step.before; before; before = before->before) {
+    const Kernel* found = nullptr;
+    for (const Kernel& k : before->kernels)
+      if (k.backward == kernel.backward && (!k.tensor_cores || kernel.tensor_cores) && (!found || k.tensor_cores)) found = &k;
+    if (found) return {found, before};
+  }
+  return {nullptr, nullptr};
+}
+
+void forward_on_cpu(const Step& step, const Problem<float>& p, Output<float>& out) {
+  const Step* s = &step;
+  while (s->forward().backward()) s = s->before;
+  Memory memory;
+  execute_once(s->forward(), p, out, {default_tile, default_tile}, step.kv_head, memory);
 }
 
 const gpu::Compiled* find_compiled(gpu::Kernels kernels, gpu::Element element, Index head_dim, Index value_dim, std::optional<Index> br, std::optional<Index> bc) {

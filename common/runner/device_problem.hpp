@@ -54,6 +54,11 @@ class DeviceProblem {
 /// Runs a kernel on a problem whose numbers its type holds exactly. A backward kernel takes O and L from `out`.
 void run_kernel(const Kernel&, const gpu::Compiled&, const flashsteps::Problem<float>&, Output<float>& out, int offset = 0);
 
+/// The kernel of the same kind in the nearest step before, and that step; for a tensor-core kernel the fp32 one where there is no other.
+std::pair<const Kernel*, const Step*> kernel_before(const Step&, const Kernel&);
+/// O and L as the step, or the one whose forward pass it takes, computes them on the CPU.
+void forward_on_cpu(const Step&, const flashsteps::Problem<float>&, Output<float>& out);
+
 /// The first compiled shape of a kernel that takes these dimensions, and this tile if one is given; nullptr if there is none.
 const gpu::Compiled* find_compiled(gpu::Kernels, gpu::Element, Index head_dim, Index value_dim, std::optional<Index> br = {}, std::optional<Index> bc = {});
 

@@ -141,13 +141,7 @@ template <class T> class Evaluation {
   Judgement<T> judge_gradients(const Form& form, const Output<T>& out) {
     if (sample_.all) return judge(p_, out, true, sample_);
     Output<T> of_sample = out;
-    Problem<T> masked = p_;
-    std::vector<bool> sampled(p_.seq_q());
-    for (const Index i : sample_.rows) sampled[i] = true;
-    for (Index b = 0; b < p_.batch(); ++b)
-      for (Index h = 0; h < p_.heads(); ++h)
-        for (Index i = 0; i < p_.seq_q(); ++i)
-          for (Index e = 0; !sampled[i] && e < p_.value_dim(); ++e) masked.d_o.at(b, h, i, e) = T(0);
+    const Problem<T> masked = with_rows_of_d_o(p_, sample_.rows);
     Memory memory(form.tiled ? choice(form).capacity : std::numeric_limits<Index>::max());
     execute_once(form, masked, of_sample, choice(form).tiles, step_.kv_head, memory);
     of_sample.dq = out.dq;                 // rows of dQ depend on no other row of dO

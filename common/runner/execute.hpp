@@ -50,12 +50,13 @@ double execute_once(const Form& form, const Problem<T>& p, Output<T>& out, TileS
   return std::max(0.0, seconds - memory.seconds_before() / threads());
 }
 
-/// The closed form of a form's traffic, tensor by tensor, over `count` pieces of a size.
-inline Counts traffic_formula(const Form& form, const HeadSizes& sizes, Index count) {
-  Counts all = form.traffic(sizes);
+/// The traffic of `count` pieces of a size, tensor by tensor.
+inline Counts times(Counts all, Index count) {
   for (Traffic& t : all.of) t = {count * t.reads, count * t.writes, count * t.atomics};
   return all;
 }
+/// The closed form of a form's traffic over `count` pieces of a size.
+inline Counts traffic_formula(const Form& form, const HeadSizes& sizes, Index count) { return times(form.traffic(sizes), count); }
 /// The sizes of one piece of a form, with its tiles.
 template <class T> HeadSizes sizes_of(const Form& form, const Problem<T>& p, TileShape tiles) {
   HeadSizes sizes = p.sizes(form.pieces);

@@ -168,6 +168,18 @@ void check_sources(const Given& given) {
   }
 }
 
+/// Not everything that the CPU does is done by kernels, and the other way round.
+void check_device(const Given& given, const Options& options) {
+  const bool kernels = options.device != Device::cpu, narrow = options.dtype == Dtype::half || options.dtype == Dtype::bfloat16;
+  const std::string dtype = std::string(word(options.dtype)), device = std::string(word(options.device));
+  if (narrow && !kernels) throw BadInput(fmt::format("--dtype {} is for kernels: add --device cuda-on-cpu; on the CPU take float or double", dtype));
+  if (options.dtype == Dtype::float64 && kernels) throw BadInput(fmt::format("--dtype double with --device {}: kernels compute in float, half or bfloat16", device));
+  if (narrow && options.d_o) throw BadInput(fmt::format("--do with --dtype {}: every backward kernel takes float", dtype));
+  if (options.trace_kernel && options.device != Device::cuda_on_cpu) throw BadInput("--trace-kernel needs --device cuda-on-cpu");
+  for (const char* name : {"--trace", "--sram"})
+    if (kernels && given.has(name)) throw BadInput(fmt::format("{} is for --device cpu{}", name, std::string_view(name) == "--sram" ? ": the tiles of kernels are compiled" : ""));
+}
+
 void check_heads(const StepFeatures& step, std::ptrdiff_t heads, std::ptrdiff_t kv_heads) {
   if (heads == kv_heads) return;
   const std::string both = fmt::format("--heads {} with --kv-heads {}", heads, kv_heads);
@@ -261,6 +273,7 @@ std::optional<Options> parse(const StepFeatures& step, int argc, const char* con
   options.trace_row = length("--trace", 0);
   options.trace_head = length("--trace-head", 0).value_or(options.trace_head);
   options.repeat = static_cast<int>(given.whole<std::int64_t>("--repeat", 1, kMostRepeats).value_or(options.repeat));
+  options.trace_kernel = given.has("--trace-kernel");
   options.no_color = given.has("--no-color") || no_color_in_environment();
   options.json = given.has("--json");
 
@@ -270,6 +283,7 @@ std::optional<Options> parse(const StepFeatures& step, int argc, const char* con
   if (options.scale && options.dtype != Dtype::float64 && !std::isfinite(static_cast<float>(*options.scale))) {
     throw BadInput(fmt::format("--scale {}: is not finite as a float; --dtype double takes it", *given.text("--scale")));
   }
+  check_device(given, options);
   if (options.source() == Source::seeded) {
     const Sizes sizes = seeded_sizes(options);
     check_heads(step, sizes.heads, sizes.kv_heads);

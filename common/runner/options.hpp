@@ -53,6 +53,7 @@ struct Options {
   std::optional<std::string> output;            ///< folder
   std::optional<std::ptrdiff_t> trace_row;      ///< query row, from 0; whether there is such a row is for the program to check
   std::ptrdiff_t trace_head = 0;                ///< query head, from 0; likewise
+  bool trace_kernel = false;                    ///< watch every access of the kernels
   int repeat = 1;                               ///< 1 to 1,000,000
   bool no_color = false;                        ///< --no-color, or NO_COLOR in the environment and not empty
   bool json = false;

@@ -1,6 +1,7 @@
 #pragma once
 // What a program found out, in numbers: the text for a person, the JSON and the ladder are written from it.
 #include "common/attention/compare.hpp"
+#include "common/cuda/device.hpp"
 #include "common/runner/options.hpp"
 #include "common/runner/problem.hpp"
 
@@ -16,6 +17,25 @@ struct FormOutcome {
   Index peak = 0, peak_formula = 0, capacity = 0;
   Flops flops{};
   double seconds = 0;
+};
+
+/// A kernel after it ran.
+struct KernelOutcome {
+  std::string name, form;                   // "fp32"; the form on the CPU that is the same algorithm, empty for none
+  bool backward = false;
+  TileShape tiles{};
+  int threads = 0;                          // of a block
+  Index shared_bytes = 0;                   // of a block
+  Index bytes_of_element = 4;               // of Q, K, V and O
+  Counts traffic_formula{};                 // elements
+  double seconds = 0;
+  std::string before_name = "";             // the kernel that it is laid beside, empty for none
+  double before_seconds = 0;
+  std::optional<gpu::Counters> traced = {};
+  bool traced_is_formula = true;            // tensor by tensor, in bytes
+
+  /// Bytes of one element of a tensor: statistics and gradients are always float.
+  Index bytes_of(Name name) const { return name == tensor::q || name == tensor::k || name == tensor::v || name == tensor::o ? bytes_of_element : 4; }
 };
 
 /// One result held to another.
@@ -40,11 +60,14 @@ struct UnsafeOutcome {
 struct Outcome {
   const Step* step = nullptr;
   Dtype dtype = Dtype::float32;
+  Device device = Device::cpu;
+  std::string device_name;                  // of what runs the kernels, empty if none do
   bool causal = false;
   Index batch = 0, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0, head_dim = 0, value_dim = 0;
   std::string source;
   double scale = 0;
-  std::vector<FormOutcome> forms;           // the main form first
+  std::vector<FormOutcome> forms;           // the main form first; beside kernels, the forms of the same algorithms
+  std::vector<KernelOutcome> kernels;
   std::optional<FormOutcome> before, before_backward;      // the forms that costs are compared with
   std::string before_name, before_backward_name;
   std::optional<FormOutcome> standard, standard_backward;  // what standard attention costs on this input, by formula
@@ -70,6 +93,8 @@ struct Outcome {
       if (!check.comparison.equal()) return false;
     for (const FormOutcome& form : forms)
       if (!form.counted_is_formula) return false;
+    for (const KernelOutcome& kernel : kernels)
+      if (!kernel.traced_is_formula) return false;
     return true;
   }
 };

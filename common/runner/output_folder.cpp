@@ -80,13 +80,13 @@ void OutputFolder::remove_traces() noexcept {
 
 template <class T>
 void OutputFolder::add(const std::string& name, const std::vector<std::ptrdiff_t>& shape, const T* numbers) {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
+  static_assert(std::is_same_v<T, std::uint16_t> || std::is_same_v<T, float> || std::is_same_v<T, double>);
   const fs::path own = folder_ / name;
   const fs::path temporary = folder_ / fmt::format(".{}.partial-{}", name, getpid());
   std::size_t count = 1;
   for (const std::ptrdiff_t length : shape) count *= static_cast<std::size_t>(length);
 
-  const std::string before = header(std::is_same_v<T, float> ? "<f4" : "<f8", shape);
+  const std::string before = header(fmt::format("<f{}", sizeof(T)), shape);
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wb"), &std::fclose);
   if (file == nullptr) cannot("write this file", own, errno);
   files_.emplace_back(temporary, own);
@@ -108,6 +108,7 @@ void OutputFolder::commit() {
   made_.clear();
 }
 
+template void OutputFolder::add<std::uint16_t>(const std::string& name, const std::vector<std::ptrdiff_t>& shape, const std::uint16_t* numbers);
 template void OutputFolder::add<float>(const std::string& name, const std::vector<std::ptrdiff_t>& shape, const float* numbers);
 template void OutputFolder::add<double>(const std::string& name, const std::vector<std::ptrdiff_t>& shape, const double* numbers);
 

@@ -2,6 +2,7 @@
 // Writes a set of .npy files into a folder: all of them, or none.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -23,8 +24,8 @@ class OutputFolder {
   OutputFolder& operator=(const OutputFolder&) = delete;
   ~OutputFolder();
 
-  /// Writes one array under a temporary name: format 1.0, little-endian float32 or float64, C order.
-  /// @tparam T float or double
+  /// Writes one array under a temporary name: format 1.0, little-endian float16, float32 or float64, C order.
+  /// @tparam T std::uint16_t (the bits of a float16), float or double
   /// @param name the file's name in the folder, such as "o.npy"
   /// @param shape length of every axis; any number of axes
   /// @param numbers the product of shape many numbers, in C order

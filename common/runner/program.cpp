@@ -1,5 +1,6 @@
 #include "common/runner/program.hpp"
 
+#include "common/cuda/device.hpp"
 #include "common/runner/evaluate.hpp"
 #include "common/runner/report.hpp"
 
@@ -29,20 +30,30 @@ std::string next_program(const std::vector<const Step*>& steps, int number, cons
   return (slash == std::string::npos ? "" : called.substr(0, slash + 1)) + steps[number]->name;
 }
 
+/// Goes on as the program of the same name in a folder beside this one, whose kernels are compiled in another way; returns if it is not there.
+void become(const char* folder, const std::string& name, const char* const* argv) {
+  std::error_code error;
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe", error);
+  execv((here.parent_path() / folder / name).c_str(), const_cast<char* const*>(argv));
+}
+
 int run(const std::vector<const Step*>& steps, int number, int argc, const char* const* argv) {
   const Step& step = *steps[number - 1];
   const StepFeatures features{step.number, step.name, step.title, step.idea, step.number >= 4, step.causal, step.gqa, step.has_backward()};
   const std::optional<Options> options = parse(features, argc, argv);
   if (!options) return exit_equal;
-  if (options->device == Device::cuda) {
-    std::fprintf(stderr, "%s: --device cuda: there is no GPU here that this program can use; --device cpu always works\n", step.name.c_str());
+  if (options->device == Device::cuda && !gpu::is_for_gpu()) become("cuda", step.name, argv);
+  if (options->device == Device::cuda && !(gpu::is_for_gpu() && gpu::device())) {
+    std::fprintf(stderr, "%s: --device cuda: there is no GPU here that this program can use; --device cuda-on-cpu runs the same kernels\n", step.name.c_str());
     return exit_no_gpu;
   }
-  if (options->device == Device::cuda_on_cpu) throw BadInput("--device cuda-on-cpu: this program has no kernel yet; take --device cpu");
-  if (options->dtype == Dtype::half || options->dtype == Dtype::bfloat16)
-    throw BadInput("--dtype " + std::string(word(options->dtype)) + " is for kernels; on the CPU take float or double");
+  if (options->device == Device::cuda_on_cpu && gpu::is_for_gpu()) throw BadInput("--device cuda-on-cpu: this program is made for a GPU; take build/" + step.name);
+  if (options->trace_kernel && !gpu::can_trace()) {
+    become("traced", step.name, argv);
+    throw BadInput("--trace-kernel: the program traced/" + step.name + " is not there, beside this one");
+  }
 
-  const Outcome outcome = evaluate(step, *options);
+  const Outcome outcome = options->device == Device::cpu ? evaluate(step, *options) : evaluate_kernels(steps, step, *options);
   const std::string report = options->json ? json_report(outcome) + "\n" : text_report(outcome, next_program(steps, number, argv[0]), colorful(*options));
   if (std::fwrite(report.data(), 1, report.size(), stdout) != report.size() || std::fflush(stdout) != 0) throw BadInput("stdout: the report could not be written");
   return outcome.equal() ? exit_equal : exit_not_equal;

@@ -20,7 +20,7 @@ Json traffic(const FormOutcome& form) {
           {"formula", {{"reads", form.traffic_formula.reads}, {"writes", form.traffic_formula.writes}, {"atomics", form.traffic_formula.atomics}}}};
 }
 Json on_chip(const FormOutcome& form) {
-  return {{"peak", form.peak}, {"formula", form.peak_formula}, {"capacity", form.tiled ? Json(form.capacity) : Json(nullptr)}};
+  return {{"peak", form.peak}, {"formula", form.peak_formula}, {"capacity", form.tiled && form.capacity > 0 ? Json(form.capacity) : Json(nullptr)}};
 }
 Json flops(const FormOutcome& form) { return {{"matmul", form.flops.matmul}, {"other", form.flops.other}}; }
 Json tile_shape(const FormOutcome& form) { return form.tiled ? Json{{"br", form.tiles.br}, {"bc", form.tiles.bc}} : Json(nullptr); }
@@ -28,6 +28,32 @@ Json tile_shape(const FormOutcome& form) { return form.tiled ? Json{{"br", form.
 Json seconds(const Outcome& outcome, const FormOutcome& form) {
   const FormOutcome* before = outcome.beside(form);
   return {{"this", form.seconds}, {"before", before ? Json(before->seconds) : Json(nullptr)}};
+}
+
+Json kernel(const KernelOutcome& k) {
+  Json json{{"name", k.name},
+            {"form", k.form.empty() ? Json(nullptr) : Json(k.form)},
+            {"tiles", {{"br", k.tiles.br}, {"bc", k.tiles.bc}}},
+            {"threads", k.threads},
+            {"shared_bytes", k.shared_bytes},
+            {"seconds", {{"this", k.seconds}, {"before", k.before_name.empty() ? Json(nullptr) : Json(k.before_seconds)}}},
+            {"before", k.before_name.empty() ? Json(nullptr) : Json(k.before_name)}};
+  for (int n = 0; n < name_count; ++n) {
+    const Traffic& t = k.traffic_formula.of[n];
+    const Index bytes = k.bytes_of(Name{n});
+    if (t.reads + t.writes + t.atomics > 0)
+      json["formula"][std::string(tensor::text[n])] = {{"bytes_read", bytes * t.reads}, {"bytes_written", bytes * (t.writes + t.atomics)}};
+  }
+  if (!k.traced) return json;
+  Json& traced = json["traced"];
+  traced["equals_formula"] = k.traced_is_formula;
+  for (const gpu::Counters::Array& a : k.traced->arrays)
+    traced["arrays"][a.name] = {{"bytes_read", a.read_bytes}, {"sectors_read", a.read_sectors}, {"bytes_written", a.written_bytes}, {"sectors_written", a.written_sectors}};
+  const gpu::Counters& c = *k.traced;
+  for (const auto& [name, count] : {std::pair{"bank_passes", c.passes}, {"bank_passes_without_conflict", c.ideal_passes}, {"blocks", c.blocks}, {"barriers", c.barriers},
+                                    {"shuffles", c.shuffles}, {"warp_syncs", c.syncs}, {"ldmatrix", c.ldmatrix}, {"mma", c.mma}})
+    traced[name] = count;
+  return json;
 }
 
 Json trace(const TraceOutcome& t) {
@@ -49,7 +75,7 @@ std::string json_report(const Outcome& outcome) {
   Json json;
   json["step"] = outcome.step->number;
   json["name"] = outcome.step->name;
-  json["device"] = "cpu";
+  json["device"] = std::string(word(outcome.device));
   json["dtype"] = std::string(word(outcome.dtype));
   json["causal"] = outcome.causal;
   json["scale"] = outcome.scale;
@@ -66,7 +92,7 @@ std::string json_report(const Outcome& outcome) {
   json["traffic"] = traffic(main);
   json["on_chip"] = on_chip(main);
   json["flops"] = flops(main);
-  json["seconds"] = seconds(outcome, main);
+  json["seconds"] = outcome.kernels.empty() ? seconds(outcome, main) : kernel(outcome.kernels.front())["seconds"];
   if (const FormOutcome* before = outcome.beside(main))
     json["before"] = {{"name", outcome.beside_name(main)}, {"form", before->name}, {"traffic", traffic(*before)}, {"on_chip", on_chip(*before)}, {"flops", flops(*before)}};
   json["forms"] = Json::array();
@@ -75,6 +101,8 @@ std::string json_report(const Outcome& outcome) {
     json["forms"].push_back({{"form", form.name}, {"home", form.home}, {"tiles", tile_shape(form)}, {"traffic", traffic(form)}, {"on_chip", on_chip(form)},
                              {"flops", flops(form)}, {"seconds", seconds(outcome, form)}});
   }
+  if (!outcome.kernels.empty()) json["runs_on"] = outcome.device_name;
+  for (const KernelOutcome& k : outcome.kernels) json["kernels"].push_back(kernel(k));
   if (!outcome.notes.empty()) json["notes"] = outcome.notes;
   if (outcome.unsafe)
     json["unsafe_softmax_in_half"] = {{"rows", outcome.unsafe->rows}, {"nan", outcome.unsafe->nan_rows}, {"zero", outcome.unsafe->zero_rows},

@@ -62,6 +62,46 @@ std::string costs(const Outcome& outcome, const FormOutcome& form, const Paint& 
   return text;
 }
 
+/// Where the kernel moved its bytes, tensor by tensor.
+std::string traced_lines(const KernelOutcome& kernel, const Paint& paint) {
+  std::string text = cost_line("traced", std::string("bytes moved ") + (kernel.traced_is_formula ? paint.good("= formula") : paint.bad("ARE NOT the formula")));
+  for (const gpu::Counters::Array& a : kernel.traced->arrays) {
+    const auto used = [](std::uint64_t bytes, std::uint64_t sectors) { return sectors == 0 ? 0.0 : 100.0 * double(bytes) / (32.0 * double(sectors)); };
+    std::string line = fmt::format("{:<4}", a.name);
+    if (a.read_bytes > 0) line += fmt::format(" {:>12} bytes read, {:>3.0f} % of the sectors", with_commas(Index(a.read_bytes)), used(a.read_bytes, a.read_sectors));
+    if (a.written_bytes > 0)
+      line += fmt::format("{} {:>12} bytes written, {:>3.0f} %", a.read_bytes > 0 ? ";" : "", with_commas(Index(a.written_bytes)), used(a.written_bytes, a.written_sectors));
+    if (a.read_bytes + a.written_bytes > 0) text += cost_line("", line);
+  }
+  const gpu::Counters& c = *kernel.traced;
+  text += cost_line("", fmt::format("{} passes over the banks, {:.2f} for one; {} barriers, {} shuffles, {} warp barriers", with_commas(Index(c.passes)),
+                                    c.ideal_passes == 0 ? 1.0 : double(c.passes) / double(c.ideal_passes), with_commas(Index(c.barriers)), with_commas(Index(c.shuffles)),
+                                    with_commas(Index(c.syncs))));
+  if (c.mma > 0) text += cost_line("", fmt::format("{} mma and {} ldmatrix, by warp", with_commas(Index(c.mma)), with_commas(Index(c.ldmatrix))));
+  return text;
+}
+
+std::string kernel_lines(const Outcome& outcome, const KernelOutcome& kernel, const Paint& paint) {
+  std::string text = fmt::format("\n  {}, tile {} x {}\n", paint.bold("kernel " + kernel.name), kernel.tiles.br, kernel.tiles.bc);
+  Traffic bytes;
+  for (int n = 0; n < name_count; ++n) {
+    const Traffic& t = kernel.traffic_formula.of[n];
+    const Index each = kernel.bytes_of(Name{n});
+    bytes += {each * t.reads, each * t.writes, each * t.atomics};
+  }
+  std::string line = fmt::format("{} bytes read, {} written", with_commas(bytes.reads), with_commas(bytes.writes));
+  if (bytes.atomics > 0) line += fmt::format(", {} added atomically", with_commas(bytes.atomics));
+  text += cost_line("formula", line);
+  for (const FormOutcome& form : outcome.forms)
+    if (form.name == kernel.form)
+      text += cost_line("", fmt::format("the CPU version in this tile counts {} elements{}", traffic_line(form), form.counted_is_formula ? "" : paint.bad(" IS NOT its formula")));
+  if (kernel.traced) text += traced_lines(kernel, paint);
+  text += cost_line("block", fmt::format("{} threads, {} bytes of shared memory", kernel.threads, with_commas(kernel.shared_bytes)));
+  text += cost_line("time", fmt::format("{} on {}{}", duration(kernel.seconds), outcome.device_name,
+                                        kernel.before_name.empty() ? "" : fmt::format("; {} {}", kernel.before_name, duration(kernel.before_seconds))));
+  return text;
+}
+
 std::string trace_lines(const TraceOutcome& trace) {
   std::string text = fmt::format("  row {} of head {}, {}: m, l and o as they are held\n", trace.row, trace.head, trace.form);
   text += fmt::format("  {:>5} {:>6} {:>14} {:>14}  {}\n", "sweep", "keys", "m", "l", "o");
@@ -104,7 +144,8 @@ std::string text_report(const Outcome& outcome, const std::string& next, bool co
   text += check_lines(outcome, paint);
   if (outcome.rows_checked < outcome.rows)
     text += cost_line("", fmt::format("a sample of {} of the {} query rows was held to the definition", with_commas(outcome.rows_checked), with_commas(outcome.rows)));
-  for (const FormOutcome& form : outcome.forms) {
+  for (const KernelOutcome& kernel : outcome.kernels) text += kernel_lines(outcome, kernel, paint);
+  for (const FormOutcome& form : outcome.kernels.empty() ? outcome.forms : std::vector<FormOutcome>()) {
     text += fmt::format("\n  {}{}\n", paint.bold(form.name), form.tiled ? fmt::format(", tiles of {} x {}", form.tiles.br, form.tiles.bc) : "");
     text += costs(outcome, form, paint);
   }
