@@ -3,6 +3,7 @@
 #include "steps/06_backward_recompute/backward.hpp"
 #include "steps/06_backward_recompute/backward_row_order.hpp"
 #include "steps/06_backward_recompute/backward_standard.hpp"
+#include "steps/06_backward_recompute/kernels.hpp"
 #include "steps/all.hpp"
 
 namespace flashsteps::step06 {
@@ -118,6 +119,23 @@ Flops row_flops(const HeadSizes& x) {
   return sum;
 }
 
+// 6.6 b: row order for dQ, which computes D on the way, and column order for dK and dV
+Counts two_kernels_traffic(const HeadSizes& x) {
+  const Index tr = x.row_tiles(), tc = x.column_tiles();
+  Counts c;
+  c[tensor::q].reads = x.nq * x.d + tc * x.nq * x.d;
+  c[tensor::k].reads = tr * x.nk * x.d + x.nk * x.d;
+  c[tensor::v].reads = tr * x.nk * x.dv + x.nk * x.dv;
+  c[tensor::o].reads = x.nq * x.dv;
+  c[tensor::d_o].reads = x.nq * x.dv + tc * x.nq * x.dv;
+  c[tensor::lse].reads = x.nq + tc * x.nq;
+  c[tensor::delta] = {tc * x.nq, x.nq};
+  c[tensor::dq].writes = x.nq * x.d;
+  c[tensor::dk].writes = x.nk * x.d;
+  c[tensor::dv].writes = x.nk * x.dv;
+  return c;
+}
+
 }  // namespace
 
 const Step& step() {
@@ -137,7 +155,9 @@ const Step& step() {
                 {.name = "row order", .home = name, .pieces = Pieces::groups, .tiled = true,
                  .in_float = {nullptr, row_order<float>}, .in_double = {nullptr, row_order<double>},
                  .traffic = row_traffic, .on_chip = row_on_chip, .flops = row_flops},
-                step05::step().main()}};
+                step05::step().main()},
+      .kernels = {{.name = "fp32", .form = "column order", .compiled = backward_kernels(), .traffic = column_traffic, .backward = true, .atomics = true},
+                  {.name = "fp32, two kernels", .form = "column order", .compiled = backward_two_kernels(), .traffic = two_kernels_traffic, .backward = true}}};
   return self;
 }
 
