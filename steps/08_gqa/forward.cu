@@ -28,7 +28,7 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Br * team) fo
   float o_i[D / team] = {};                                   // O_I, not normalised           [Br x dv]
   float m = -INFINITY, l = 0.0f;                              // maximum of the keys so far, and their sum
 
-  for (int j0 = 0; j0 < end; j0 += Bc) {                       // the tiles to the right are skipped
+  for (int j0 = 0; j0 < end; j0 += Bc) {                      // the tiles to the right are skipped
     __syncthreads();                                          // the tile before is no longer needed
     gpu::load_tile(sm.k, k, j0, x.seq_k, x.head_dim);         // K_J                           [Bc x d]
     gpu::load_tile(sm.v, v, j0, x.seq_k, x.value_dim);        // V_J                           [Bc x dv]
