@@ -6,6 +6,9 @@
 ##   make build                   build the eight programs
 ##   make step01 ... step08       build and run one step; ARGS='--help' passes arguments
 ##   make diff FROM=04 TO=05      what changes from one step to another
+##   make ptxas                   compile every kernel with nvcc: no spills, no warnings, the tensor-core instructions
+##   make gpu                     on a GPU: run the kernel tests and time the kernels; build/gpu.md, build/gpu.json
+##   make gpu-check               on a GPU: the kernel tests under compute-sanitizer
 ##   make bench                   time step 05 beside a plain Eigen version of the same algorithm
 ##   make ladder                  build, and write the ladder table into README.md
 ##   make format                  clang-format over the runner, the programs and the tests
@@ -29,7 +32,7 @@ steps := $(notdir $(wildcard steps/[0-9][0-9]_*))
 numbers := $(foreach step,$(steps),$(firstword $(subst _, ,$(step))))
 folder = $(notdir $(wildcard steps/$(1)_*))
 
-.PHONY: help run build test bench ladder diff format clean
+.PHONY: help run build test ptxas gpu gpu-check bench ladder diff format clean
 help:
 	@sed -n 's/^## \{0,1\}//p' Makefile
 
@@ -50,6 +53,27 @@ test:
 	cmake --preset test
 	cmake --build --preset test -j $(JOBS)
 	ctest --preset test
+
+ptxas:
+	@bash .ci/packages test
+	cmake --preset test
+	cmake --build --preset test -j $(JOBS) --target compiled_shapes
+	ctest --preset ptxas
+
+# Without a GPU these two say so and build nothing: Error 77
+gpu:
+	@bash .ci/gpu
+	@bash .ci/packages test
+	cmake --preset cuda
+	cmake --build --preset cuda -j $(JOBS)
+	ctest --preset cuda; tested=$$?; python3 tests/benchmarks/gpu.py build && exit $$tested
+
+gpu-check:
+	@bash .ci/gpu sanitizer
+	@bash .ci/packages test
+	cmake --preset cuda
+	cmake --build --preset cuda -j $(JOBS) --target test_kernels_cuda
+	python3 tests/gpu.py check build test_kernels_cuda '*every order and landing*'
 
 bench:
 	@bash .ci/packages test
