@@ -1,11 +1,12 @@
 ## flashsteps: FlashAttention in eight numbered steps
 ##
-##   make run                     install what is missing, build, run the eight steps in order, print the ladder
+##   make run                     install what is missing, build, run the eight steps in order, on the CPU and with their
+##                                CUDA kernels executed on the CPU, print the ladder
 ##   make test                    install what is missing, build, run all tests
 ##
 ##   make build                   build the eight programs
 ##   make step01 ... step08       build and run one step; ARGS='--help' passes arguments
-##   make diff FROM=04 TO=05      what changes from one step to another
+##   make diff FROM=04 TO=05      what changes from one step to another; KERNELS=1 adds the .cu files
 ##   make ptxas                   compile every kernel with nvcc: no spills, no warnings, the tensor-core instructions
 ##   make gpu                     on a GPU: run the kernel tests and time the kernels; build/gpu.md, build/gpu.json
 ##   make gpu-check               on a GPU: the kernel tests under compute-sanitizer
@@ -42,6 +43,7 @@ run: build $(steps:%=run-%)
 .PHONY: $(steps:%=run-%)
 $(steps:%=run-%): run-%: build
 	build/$*
+	build/$* --device cuda-on-cpu
 
 build:
 	@bash .ci/packages run
@@ -94,7 +96,7 @@ $(numbers:%=step%): step%:
 # The algorithm files that two steps have in common, side by side
 from := $(if $(FROM),$(call folder,$(FROM)))
 to := $(if $(TO),$(call folder,$(TO)))
-common_files := $(strip $(foreach file,forward.hpp backward.hpp,$(if $(and $(wildcard steps/$(from)/$(file)),$(wildcard steps/$(to)/$(file))),$(file))))
+common_files := $(strip $(foreach file,forward.hpp backward.hpp $(if $(KERNELS),forward.cu backward.cu forward_tensor_core.cu),$(if $(and $(wildcard steps/$(from)/$(file)),$(wildcard steps/$(to)/$(file))),$(file))))
 one_diff = diff -u steps/$(from)/$(1) steps/$(to)/$(1) || [ $$? -eq 1 ]
 define newline
 
