@@ -1,6 +1,7 @@
 // What step 01 says of itself. The closed forms are those of math 1.1 and 1.3; the footprints are derived in the page.
 #include "common/runner/step.hpp"
 #include "steps/01_safe_softmax_3pass/forward.hpp"
+#include "steps/01_safe_softmax_3pass/kernels.hpp"
 
 namespace flashsteps::step01 {
 
@@ -23,6 +24,19 @@ Counts standard_traffic(const HeadSizes& x) {
   c[tensor::p] = {x.nq * x.nk, x.nq * x.nk};
   c[tensor::o].writes = x.nq * x.dv;
   c[tensor::lse].writes = x.nq;
+  return c;
+}
+// The kernels multiply tiles: Q is read for each column tile, K and V for each row tile. Each pass over a row reads S, which no chip holds
+// for rows of any length. L says which rows saw no key
+Counts standard_kernel_traffic(const HeadSizes& x) {
+  Counts c;
+  c[tensor::q].reads = x.column_tiles() * x.nq * x.d;
+  c[tensor::k].reads = x.row_tiles() * x.nk * x.d;
+  c[tensor::v].reads = x.row_tiles() * x.nk * x.dv;
+  c[tensor::s] = {3 * x.nq * x.nk, x.nq * x.nk};
+  c[tensor::p] = {x.nq * x.nk, x.nq * x.nk};
+  c[tensor::o].writes = x.nq * x.dv;
+  c[tensor::lse] = {x.nq, x.nq};
   return c;
 }
 // A row of S, its maximum, its sum
@@ -59,6 +73,8 @@ const Step& step() {
                  .traffic = standard_traffic, .on_chip = standard_on_chip, .flops = standard_flops},
                 {.name = "three sweeps", .home = "01_safe_softmax_3pass", .in_float = {three_sweeps<float>}, .in_double = {three_sweeps<double>},
                  .traffic = sweeps_traffic, .on_chip = sweeps_on_chip, .flops = sweeps_flops}},
+      .kernels = {{.name = "standard", .form = "standard", .compiled = standard_kernels(), .traffic = standard_kernel_traffic},
+                  {.name = "three sweeps", .form = "three sweeps", .compiled = forward_kernels(), .traffic = sweeps_traffic}},
       .reference = Reference::own_forms};
   return self;
 }

@@ -1,6 +1,7 @@
 // What step 02 says of itself. The traffic is math 1.3 with p = 2 (2.3); the footprint is derived in the page.
 #include "common/runner/step.hpp"
 #include "steps/02_online_softmax_2pass/forward.hpp"
+#include "steps/02_online_softmax_2pass/kernels.hpp"
 #include "steps/all.hpp"
 
 namespace flashsteps::step02 {
@@ -42,6 +43,7 @@ const Step& step() {
       .before = &step01::step(),
       .forms = {{.name = "two sweeps", .home = "02_online_softmax_2pass", .in_float = {two_sweeps<float>}, .in_double = {two_sweeps<double>},
                  .traffic = traffic, .on_chip = on_chip, .flops = flops}},
+      .kernels = {{.name = "fp32", .form = "two sweeps", .compiled = forward_kernels(), .traffic = traffic}},
       .beside = 1};
   return self;
 }

@@ -1,6 +1,7 @@
 // What step 03 says of itself. The traffic is math 1.3 with p = 1; the footprint is derived in the page.
 #include "common/runner/step.hpp"
 #include "steps/03_fa_1pass/forward.hpp"
+#include "steps/03_fa_1pass/kernels.hpp"
 #include "steps/all.hpp"
 
 namespace flashsteps::step03 {
@@ -42,7 +43,8 @@ const Step& step() {
       .forms = {{.name = "one sweep", .home = "03_fa_1pass", .in_float = {one_sweep<float>}, .in_double = {one_sweep<double>},
                  .traffic = traffic, .on_chip = on_chip, .flops = flops},
                 {.name = "one sweep, normalised", .home = "03_fa_1pass", .in_float = {one_sweep_normalised<float>}, .in_double = {one_sweep_normalised<double>},
-                 .traffic = traffic, .on_chip = on_chip, .flops = normalised_flops}}};
+                 .traffic = traffic, .on_chip = on_chip, .flops = normalised_flops}},
+      .kernels = {{.name = "fp32", .form = "one sweep", .compiled = forward_kernels(), .traffic = traffic}}};
   return self;
 }
 

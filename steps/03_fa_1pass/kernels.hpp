@@ -1,0 +1,10 @@
+#pragma once
+// The CUDA kernels of this step.
+#include "common/cuda/problem.hpp"
+
+namespace flashsteps::step03 {
+
+/// forward.cu
+gpu::Kernels forward_kernels();
+
+}  // namespace flashsteps::step03
