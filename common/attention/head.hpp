@@ -9,9 +9,10 @@ namespace flashsteps {
 
 /// The tensors whose traffic is counted. Those after dv are a step's own, in slow memory.
 namespace tensor {
-inline constexpr Name q{0}, k{1}, v{2}, o{3}, lse{4}, d_o{5}, d_lse{6}, dq{7}, dk{8}, dv{9}, m{10}, l{11}, delta{12}, s{13}, p{14}, dp{15}, ds{16}, x{17}, a{18};
+inline constexpr Name q{0}, k{1}, v{2}, o{3}, lse{4}, d_o{5}, d_lse{6}, dq{7}, dk{8}, dv{9}, m{10}, l{11}, delta{12}, s{13}, p{14}, dp{15}, ds{16}, x{17}, a{18},
+    o_float{19};
 inline constexpr std::array<std::string_view, name_count> text{"q",  "k", "v", "o",     "lse", "do", "dlse", "dq", "dk", "dv",
-                                                               "m",  "l", "D", "s",     "p",   "dp", "ds",   "x",  "a",  ""};
+                                                               "m",  "l", "D", "s",     "p",   "dp", "ds",   "x",  "a",  "o_float"};
 }  // namespace tensor
 
 /// One head. Row i sees the keys j <= i + diagonal.

@@ -23,6 +23,14 @@ Counts traffic(const HeadSizes& x) {
   c[tensor::lse].writes = x.nq;
   return c;
 }
+// O of 16 bits is written once, in the pass that makes L. What comes and goes is a float
+Counts traffic_tensor_cores(const HeadSizes& x) {
+  Counts c = traffic(x);
+  c[tensor::o_float] = c[tensor::o];
+  c[tensor::o_float].reads += x.nq * x.dv;
+  c[tensor::o] = {0, x.nq * x.dv};
+  return c;
+}
 Index on_chip(const HeadSizes& x) {
   const Index br = std::min(x.br, x.nq), bc = std::min(x.bc, x.nk);
   return x.nk == 0 ? 2 * br : bc * (x.d + x.dv) + br * (x.d + x.dv) + br * bc + 6 * br;
@@ -49,7 +57,9 @@ const Step& step() {
       .before = &step03::step(),
       .forms = {{.name = "column tiles outside", .home = "04_fa1_tiled", .tiled = true, .in_float = {forward<float>}, .in_double = {forward<double>},
                  .traffic = traffic, .on_chip = on_chip, .flops = flops}},
-      .kernels = {{.name = "fp32", .form = "column tiles outside", .compiled = forward_kernels(), .traffic = traffic}},
+      .kernels = {{.name = "fp32", .form = "column tiles outside", .compiled = forward_kernels(), .traffic = traffic},
+                  {.name = "tensor cores", .form = "column tiles outside", .compiled = forward_tensor_core_kernels(), .traffic = traffic_tensor_cores,
+                   .tensor_cores = true}},
       .paper_tiles = true};
   return self;
 }
