@@ -9,7 +9,6 @@ namespace {
 
 constexpr int threads = 128;  // and keys of a chunk: a thread computes the score of one of them
 constexpr int slice = 32;     // columns of K that are on chip together
-constexpr int blocks = 4;     // of a multiprocessor at least: a thread may have 128 registers, and nothing spills
 
 template <int D> struct Storage {
   float q[D];
@@ -30,7 +29,8 @@ template <int D> __device__ __forceinline__ float score(Storage<D>& sm, const gp
   return j0 + int(threadIdx.x) < x.seq_k ? s : -INFINITY;
 }
 
-template <int D> __global__ void __launch_bounds__(threads, blocks) forward_kernel(const gpu::Problem x) {
+// 4 blocks a multiprocessor: a thread may have 128 registers, and nothing spills
+template <int D> __global__ void __launch_bounds__(threads, 4) forward_kernel(const gpu::Problem x) {
   auto& sm = gpu::shared_storage<Storage<D>>();
   const auto [i, h, b] = gpu::place(x.seq_q, x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);

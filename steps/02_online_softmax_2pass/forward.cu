@@ -8,7 +8,6 @@ namespace {
 
 constexpr int threads = 128;  // and keys of a chunk: a thread computes the score of one of them
 constexpr int slice = 32;     // columns of K that are on chip together
-constexpr int blocks = 4;     // of a multiprocessor at least: a thread may have 128 registers, and nothing spills
 
 /// The maximum of some scores, and the sum of their exponentials shifted by it. {} stands for no score at all.
 struct MaxSum {
@@ -49,7 +48,8 @@ template <int Warps> __device__ __forceinline__ MaxSum block_merge(float (&m)[Wa
   return sum;
 }
 
-template <int D> __global__ void __launch_bounds__(threads, blocks) forward_kernel(const gpu::Problem x) {
+// 4 blocks a multiprocessor: a thread may have 128 registers, and nothing spills
+template <int D> __global__ void __launch_bounds__(threads, 4) forward_kernel(const gpu::Problem x) {
   auto& sm = gpu::shared_storage<Storage<D>>();
   const auto [i, h, b] = gpu::place(x.seq_q, x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);

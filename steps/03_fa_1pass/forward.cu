@@ -8,14 +8,14 @@ namespace {
 
 constexpr int warps = 4;   // of a block
 constexpr int chunk = 32;  // keys that a warp takes at once, so that its lanes meet once for all of them
-constexpr int blocks = 4;  // of a multiprocessor at least: a thread may have 128 registers, and nothing spills
 
 struct Storage {
   float parts[warps][chunk][32 + 1];  // + 1: rows start in different banks
   float p[warps][chunk];
 };
 
-template <int D> __global__ void __launch_bounds__(warps * 32, blocks) forward_kernel(const gpu::Problem x) {
+// 4 blocks a multiprocessor: a thread may have 128 registers, and nothing spills
+template <int D> __global__ void __launch_bounds__(warps * 32, 4) forward_kernel(const gpu::Problem x) {
   auto& sm = gpu::shared_storage<Storage>();
   const auto [tile, h, b] = gpu::place(gpu::tile_count(x.seq_q, warps), x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);
