@@ -34,18 +34,16 @@ __device__ __forceinline__ void load_tile_async(T (&tile)[Rows][Stride], const M
   static_assert(Rows % step == 0);
   if (has_pieces(from, cols)) {
     const auto [r, x] = first_piece<D>();
-    const T* p = from.row(first + r) + x;
-    const int left = x < cols ? rows - first - r : 0;
+    const int left = x < cols ? rows - first - r : 0;  // rows that there are from r on
 #pragma unroll
-    for (int n = 0; n < Rows; n += step, p += step * from.stride) copy_async_16(&tile[r + n][x], p, n < left, site);
+    for (int n = 0; n < Rows; n += step) copy_async_16(&tile[r + n][x], from.row(first + r + n) + x, n < left, site);
   } else {
-    const int r = threadIdx.x / 32;                   // a warp moves a row at a time
+    const int r = threadIdx.x / 32;  // a warp moves a row at a time
     for (int x = threadIdx.x % 32; x < D; x += 32) {
-      const T* p = from.row(first + r) + x;
 #pragma unroll 4
-      for (int n = 0; n < Rows; n += Threads / 32, p += Threads / 32 * from.stride) {
+      for (int n = 0; n < Rows; n += Threads / 32) {
         T value = from_float<T>(0.0f);
-        if (first + r + n < rows && x < cols) value = *p;
+        if (first + r + n < rows && x < cols) value = from(first + r + n, x);
         tile[r + n][x] = value;
       }
     }
@@ -58,18 +56,17 @@ __device__ __forceinline__ void store_tile(const T (&tile)[Rows][Stride], const 
   static_assert(Rows % step == 0);
   if (has_pieces(to, cols)) {
     const auto [r, x] = first_piece<D>();
-    T* p = to.row(first + r) + x;
 #pragma unroll
-    for (int n = 0; n < Rows; n += step, p += step * to.stride) {
-      if (first + r + n < rows && x < cols) store_vector(p, load_vector<uint4>(&tile[r + n][x], site), site);
+    for (int n = 0; n < Rows; n += step) {
+      if (first + r + n < rows && x < cols) store_vector(&to(first + r + n, x), load_vector<uint4>(&tile[r + n][x], site), site);
     }
   } else {
     const int r = threadIdx.x / 32;
     for (int x = threadIdx.x % 32; x < D; x += 32) {
-      T* p = to.row(first + r) + x;
 #pragma unroll 4
-      for (int n = 0; n < Rows; n += Threads / 32, p += Threads / 32 * to.stride)
-        if (first + r + n < rows && x < cols) *p = tile[r + n][x];
+      for (int n = 0; n < Rows; n += Threads / 32) {
+        if (first + r + n < rows && x < cols) to(first + r + n, x) = tile[r + n][x];
+      }
     }
   }
 }

@@ -6,5 +6,7 @@ namespace flashsteps::step05 {
 
 /// forward.cu
 gpu::Kernels forward_kernels();
+/// forward_tensor_core.cu
+gpu::Kernels forward_tensor_core_kernels();
 
 }  // namespace flashsteps::step05

@@ -48,7 +48,8 @@ const Step& step() {
       .before = &step04::step(),
       .forms = {{.name = "row tiles outside", .home = "05_fa2_loop_swap", .pieces = Pieces::row_tiles, .tiled = true,
                  .in_float = {forward<float>}, .in_double = {forward<double>}, .traffic = traffic, .on_chip = on_chip, .flops = flops}},
-      .kernels = {{.name = "fp32", .form = "row tiles outside", .compiled = forward_kernels(), .traffic = traffic}}};
+      .kernels = {{.name = "fp32", .form = "row tiles outside", .compiled = forward_kernels(), .traffic = traffic},
+                  {.name = "tensor cores", .form = "row tiles outside", .compiled = forward_tensor_core_kernels(), .traffic = traffic, .tensor_cores = true}}};
   return self;
 }
 
