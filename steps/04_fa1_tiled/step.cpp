@@ -23,9 +23,11 @@ Counts traffic(const HeadSizes& x) {
   c[tensor::lse].writes = x.nq;
   return c;
 }
+// The kernels do not start for heads without queries
+Counts traffic_fp32(const HeadSizes& x) { return x.nq == 0 ? Counts{} : traffic(x); }
 // O of 16 bits is written once, in the pass that makes L. What comes and goes is a float
 Counts traffic_tensor_cores(const HeadSizes& x) {
-  Counts c = traffic(x);
+  Counts c = traffic_fp32(x);
   c[tensor::o_float] = c[tensor::o];
   c[tensor::o_float].reads += x.nq * x.dv;
   c[tensor::o] = {0, x.nq * x.dv};
@@ -57,7 +59,7 @@ const Step& step() {
       .before = &step03::step(),
       .forms = {{.name = "column tiles outside", .home = "04_fa1_tiled", .tiled = true, .in_float = {forward<float>}, .in_double = {forward<double>},
                  .traffic = traffic, .on_chip = on_chip, .flops = flops}},
-      .kernels = {{.name = "fp32", .form = "column tiles outside", .compiled = forward_kernels(), .traffic = traffic},
+      .kernels = {{.name = "fp32", .form = "column tiles outside", .compiled = forward_kernels(), .traffic = traffic_fp32},
                   {.name = "tensor cores", .form = "column tiles outside", .compiled = forward_tensor_core_kernels(), .traffic = traffic_tensor_cores,
                    .tensor_cores = true}},
       .paper_tiles = true};
