@@ -14,7 +14,7 @@ import sys
 
 TOOLS = {
     "memcheck": ["--leak-check", "no"],
-    "racecheck": ["--racecheck-report", "all"],
+    "racecheck": ["--racecheck-report", "analysis"],
     "synccheck": [],
     "initcheck": [],
 }

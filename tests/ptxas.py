@@ -121,11 +121,20 @@ def said_by_steps(build):
         return []
     rows = []
     for line in subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines():
-        step, tensor_cores, backward, element, *numbers = line.split()
-        br, bc, dim, threads, shared, capability = map(int, numbers)
-        rows.append({"step": step, "tensor_cores": tensor_cores == "1", "backward": backward == "1", "element": element,
-                     "shape": [br, bc, dim], "threads": threads, "shared": shared})
+        step, tensor_cores, backward, element, br, bc, dim, threads, shared, capability, name = line.split(maxsplit=10)
+        # The file named after the kernel ("fp32, two kernels": backward_two_kernels.cu), or else the one that every step has
+        files = [os.path.basename(f) for f in glob.glob(f"{ROOT}/steps/{step}/*.cu")]
+        named = [f for f in files if name.split(", ")[-1].replace(" ", "_") in f]
+        usual = ("backward" if backward == "1" else "forward") + ("_tensor_core" if tensor_cores == "1" else "") + ".cu"
+        rows.append({"step": step, "file": (named + [usual])[0], "element": element, "shape": [int(br), int(bc), int(dim)], "shared": int(shared)})
     return rows
+
+
+def fits(shape, numbers):
+    """Is the kernel with these integers as template arguments of this compiled shape? They are Br, Bc, dim and others, or dim alone."""
+    if len(numbers) < len(shape):
+        return numbers == shape[2:]
+    return numbers[:len(shape)] == shape
 
 
 def main():
@@ -134,7 +143,7 @@ def main():
     parser.add_argument("--nvcc", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("files", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     nvcc = options.nvcc or shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     if not nvcc:
         print("skipped: there is no nvcc")
@@ -170,17 +179,8 @@ def main():
                 elif expected(*numbers) != (e["mma"], e["ldmatrix"]):
                     wrong.append(f"{what}: {e['mma']} mma and {e['ldmatrix']} ldmatrix, not {expected(*numbers)[0]} and {expected(*numbers)[1]}")
 
-            # The compiled shape that this entry belongs to: the same element, and Br, Bc, dim among the template arguments
-            def fits(s):
-                rest = list(numbers)
-                for number in s["shape"]:
-                    if number not in rest:
-                        return False
-                    rest.remove(number)
-                return True
-            mine = [s for s in said if s["step"] == step and s["tensor_cores"] == tensor_cores and s["backward"] == file.startswith("backward")
-                    and (not types or s["element"] in types) and fits(s)]
-            dynamic = {s["shared"] for s in mine}
+            dynamic = {s["shared"] for s in said
+                       if (s["step"], s["file"]) == (step, file) and (not types or s["element"] in types) and fits(s["shape"], numbers)}
             threads = e["threads"]
             if threads is None:
                 wrong.append(f"{what}: has no __launch_bounds__, so it may take more registers than its block can get")

@@ -97,16 +97,16 @@ class Times {
  public:
   Times(Index tokens, Index width, const Card& card) : tokens_(tokens), width_(width), card_(card) {}
 
-  Json all() {
+  /// Appends them to `results`.
+  void all(Json& results) {
     for (const Index d : {64, 128})
       for (const Index length : {2048, 4096, 8192, 16384}) {
         if (length > tokens_) continue;
         const Shape whole{tokens_ / length, width_ / d, width_ / d, length, d, false};
-        for (const gpu::Element element : {gpu::Element::half, gpu::Element::bfloat16}) chain(whole, element, false);
+        for (const gpu::Element element : {gpu::Element::half, gpu::Element::bfloat16}) chain(results, whole, element, false);
         if (length != 2048 && length != 8192) continue;  // float shows the idea, not the speed
-        for (const bool backward : {false, true}) chain(whole, gpu::Element::float32, backward);
+        for (const bool backward : {false, true}) chain(results, whole, gpu::Element::float32, backward);
       }
-    return results_;
   }
 
  private:
@@ -117,7 +117,7 @@ class Times {
   };
 
   /// All kernels of one kind, step by step: from 07 on also causal, 08 with a quarter of the heads for K and V.
-  void chain(const Shape& whole, gpu::Element element, bool backward) {
+  void chain(Json& results, const Shape& whole, gpu::Element element, bool backward) {
     std::map<Index, std::unique_ptr<OnDevice>> problems;  // by heads of K and V
     std::map<bool, Before> before;                        // with a mask, and without
     std::set<const gpu::Compiled*> seen;
@@ -134,7 +134,7 @@ class Times {
           if (causal && !step->causal) continue;
           shape.causal = causal;
           const auto compared = before.count(causal) ? before.find(causal) : before.find(false);
-          std::optional<Before> now = time(*step, kernel, *compiled, shape, *on_device, compared == before.end() ? nullptr : &compared->second);
+          std::optional<Before> now = time(results, *step, kernel, *compiled, shape, *on_device, compared == before.end() ? nullptr : &compared->second);
           if (now) first.emplace(causal, std::move(*now));
         }
       }
@@ -151,8 +151,8 @@ class Times {
     throw std::runtime_error("no forward kernel for the backward pass");
   }
 
-  std::optional<Before> time(const Step& step, const Kernel& kernel, const gpu::Compiled& compiled, const Shape& shape, const OnDevice& on_device,
-                             const Before* before) {
+  std::optional<Before> time(Json& results, const Step& step, const Kernel& kernel, const gpu::Compiled& compiled, const Shape& shape,
+                             const OnDevice& on_device, const Before* before) {
     std::fprintf(stderr, "%s, %s, %s, d %td, %td tokens%s\n", step.name.c_str(), kernel.name.c_str(), element_name(compiled.element), shape.d, shape.n,
                  shape.causal ? ", causal" : "");
     Json result{{"step", step.name}, {"kernel", kernel.name}, {"backward", kernel.backward}, {"element", element_name(compiled.element)},
@@ -160,7 +160,7 @@ class Times {
                 {"batch", shape.batch}, {"heads", shape.heads}, {"kv_heads", shape.kv_heads}, {"seq", shape.n}, {"head_dim", shape.d}, {"causal", shape.causal}};
     const auto give_up = [&](const std::string& why) {
       result["not_run"] = why;
-      results_.push_back(result);
+      results.push_back(result);
       return std::nullopt;
     };
     if (card_.capability < compiled.capability)
@@ -191,15 +191,17 @@ class Times {
     if (!shape.causal && shape.heads == shape.kv_heads) now.result = std::move(kernel.backward ? out.dq.numbers : out.o.numbers);
     if (before) {
       result["before"] = {{"step", before->step}, {"kernel", before->kernel}, {"ms", before->ms}, {"times_faster", before->ms / ms}};
-      if (!now.result.empty() && !before->result.empty()) result["before"]["largest_difference"] = largest_difference(now.result, before->result);
+      if (!now.result.empty() && !before->result.empty()) {
+        const double difference = largest_difference(now.result, before->result);
+        result["before"]["largest_difference"] = std::isnan(difference) ? Json("NaN") : Json(difference);  // JSON has no NaN
+      }
     }
-    results_.push_back(result);
+    results.push_back(result);
     return now;
   }
 
   Index tokens_, width_;
   Card card_;
-  Json results_ = Json::array();
   std::map<std::pair<const gpu::Compiled*, bool>, double> ms_of_token_;
 };
 
@@ -208,16 +210,22 @@ class Times {
 
 int main(int argc, char** argv) {
   using namespace flashsteps;
+  Json report;
+  const auto print = [&] { std::printf("%s\n", report.dump(1).c_str()); };
   try {
     const Card c = card();
     const auto known = [](double x) { return x > 0 ? Json(x) : Json(nullptr); };
-    Json report{{"card",
+    report = {{"card",
                  {{"name", c.name}, {"capability", c.capability}, {"multiprocessors", c.processors}, {"clock_ghz", known(c.clock_ghz)},
                   {"memory_gb_per_s", known(c.memory_gb_per_s)}, {"memory_bytes", c.memory_bytes}, {"l2_bytes", c.l2_bytes}, {"driver", c.driver},
                   {"runtime", c.runtime}, {"peak_tflops_float", known(peak_tflops(c, false))}, {"peak_tflops_tensor_cores", known(peak_tflops(c, true))}}}};
-    report["kernels"] = Times(argc > 1 ? std::atol(argv[1]) : 16384, argc > 2 ? std::atol(argv[2]) : 2048, c).all();
-    std::printf("%s\n", report.dump(1).c_str());
+    report["kernels"] = Json::array();
+    Times(argc > 1 ? std::atol(argv[1]) : 16384, argc > 2 ? std::atol(argv[2]) : 2048, c).all(report["kernels"]);
+    print();
   } catch (const std::exception& error) {
+    // After some errors no call succeeds any more. What was timed before is kept
+    report["error"] = error.what();
+    if (report.contains("kernels")) print();
     std::fprintf(stderr, "gpu_times: %s\n", error.what());
     return 1;
   }

@@ -37,8 +37,8 @@ def torch_times(kernels):
 
 
 def number(x, digits=3):
-    if x is None:
-        return ""
+    if x is None or isinstance(x, str):
+        return x or ""
     return f"{x:,.0f}" if x >= 10 ** digits else f"{x:.{digits}g}"
 
 
@@ -66,11 +66,13 @@ def table(report):
             before = kernel.get("before", {})
             share = kernel.get("share_of_peak")
             row += [f"{number(kernel['ms'])} ms", number(kernel["tflops"]), "" if share is None else f"{100 * share:.1f} %",
-                    number(before.get("times_faster")), "" if before.get("largest_difference") is None else f"{before['largest_difference']:.1e}"]
+                    number(before.get("times_faster")), number(before.get("largest_difference"), 2)]
             for back_end in ("flash", "cudnn"):
                 time = beside.get((back_end, *(kernel[key] for key in SHAPE)), {})
                 row.append(number(time["ms"] / kernel["ms"]) if "ms" in time else "not run" if time else "")
         lines.append("| " + " | ".join(map(str, row)) + " |")
+    if "error" in report:
+        lines += ["", f"Ended with an error: {report['error']}"]
     return "\n".join(lines) + "\n"
 
 
@@ -80,7 +82,7 @@ def main():
         sys.exit(2)
     build = sys.argv[1]
     done = subprocess.run([os.path.join(build, "tests", "gpu_times")], stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
+    if not done.stdout:
         sys.exit(1)
     report = json.loads(done.stdout)
     report["commit"] = output_of("git", "describe", "--always", "--dirty")
@@ -93,6 +95,8 @@ def main():
     with open(os.path.join(build, "gpu.md"), "w") as f:
         f.write(text)
     print(text)
+    if done.returncode != 0:
+        sys.exit(1)
 
 
 if __name__ == "__main__":
