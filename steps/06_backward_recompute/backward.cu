@@ -39,7 +39,8 @@ template <int Br, int Bc, int D> struct Storage {
   float delta[Br];
 };
 
-template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team) column_kernel(const gpu::Problem x, const gpu::Tensor delta) {
+// At least one block a multiprocessor: the compiler may take the registers of several rather than spill
+template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team, 1) column_kernel(const gpu::Problem x, const gpu::Tensor delta) {
   auto& sm = gpu::shared_storage<Storage<Br, Bc, D>>();
   const auto [tile, h, b] = gpu::place(gpu::tile_count(x.seq_k, Bc), x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);

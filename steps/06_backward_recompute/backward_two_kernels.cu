@@ -79,7 +79,7 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Br * team) ro
 }
 
 // A block owns Bc keys: dK and dV. The column_kernel of backward.cu without dQ
-template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team) column_kernel(const gpu::Problem x, const gpu::Tensor delta) {
+template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team, 1) column_kernel(const gpu::Problem x, const gpu::Tensor delta) {
   auto& sm = gpu::shared_storage<Storage<Br, Bc, D>>();
   const auto [tile, h, b] = gpu::place(gpu::tile_count(x.seq_k, Bc), x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);
