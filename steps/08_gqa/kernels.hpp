@@ -6,6 +6,8 @@ namespace flashsteps::step08 {
 
 /// forward.cu
 gpu::Kernels forward_kernels();
+/// forward_tensor_core.cu
+gpu::Kernels forward_tensor_core_kernels();
 /// backward.cu
 gpu::Kernels backward_kernels();
 
