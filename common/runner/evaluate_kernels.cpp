@@ -69,8 +69,9 @@ class KernelEvaluation {
     const gpu::Compiled* found = find_compiled(kernel.compiled, element_, p_.head_dim(), p_.value_dim(), options_.br, options_.bc);
     if (!found) {
       std::string list;
+      const gpu::Compiled* least = find_compiled(kernel.compiled, element_, p_.head_dim(), p_.value_dim());
       for (const gpu::Compiled& c : kernel.compiled)
-        if (c.element == element_ && c.dim >= widest) list += fmt::format("{}{} x {}", list.empty() ? "" : ", ", c.br, c.bc);
+        if (c.element == element_ && c.dim == least->dim) list += fmt::format("{}{} x {}", list.empty() ? "" : ", ", c.br, c.bc);
       throw BadInput(fmt::format("no kernel \"{}\" has {}{}{} at this head_dim; compiled are the tiles (--br x --bc) {}", kernel.name,
                                  options_.br ? fmt::format("--br {}", *options_.br) : "", options_.br && options_.bc ? " " : "",
                                  options_.bc ? fmt::format("--bc {}", *options_.bc) : "", list));
