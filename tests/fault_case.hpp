@@ -112,6 +112,24 @@ template <class T> bool in_budget(const Case<T>& x, bool gradients = false) {
   return true;
 }
 
+// ---- Numbers that are not finite (E2, E3) -------------------------------------------------------------------------------
+
+/// Where the numbers are: rows of K and V, and of each head's Q and dO (dL with it).
+struct Places {
+  std::vector<bool> k, v;
+  std::vector<std::vector<bool>> q, d_o;
+};
+/// In which results of row i of head h are they seen?
+struct Seen { bool lse, o, dq, dv; };
+inline Seen seen(const Places& bad, std::size_t h, Index i, Index diagonal) {
+  const Index keys = std::clamp<Index>(i + diagonal + 1, 0, Index(bad.k.size()));
+  if (keys == 0) return {};
+  const bool k = std::find(bad.k.begin(), bad.k.begin() + keys, true) != bad.k.begin() + keys;
+  const bool v = std::find(bad.v.begin(), bad.v.begin() + keys, true) != bad.v.begin() + keys;
+  const bool lse = k || bad.q[h][i];
+  return {lse, lse || v, lse || v || bad.d_o[h][i], lse || bad.d_o[h][i]};
+}
+
 // ---- Runs ----------------------------------------------------------------------------------------------------------
 
 using TileSizes = std::vector<std::pair<Index, Index>>;
@@ -122,6 +140,8 @@ inline TileSizes all_pairs(const std::vector<Index>& sizes) {
     for (const Index bc : sizes) pairs.push_back({br, bc});
   return pairs;
 }
+
+inline const TileSizes small_tiles = all_pairs({1, 2, 3, 5, 8}), more_small_tiles = all_pairs({1, 2, 3, 4, 5, 8});
 
 /// Row i of a head and the keys that it sees, as a head of its own without a mask.
 template <class T> Head<T> row_alone(const Head<T>& head, Index i) {
@@ -158,7 +178,7 @@ template <class T> void run(const BackwardForm<T>& form, Case<T>& x) {
 inline bool has_tiles(const char* name) { return std::string(name) >= "step04"; }
 
 /// Looks at the results of one run.
-template <class T> using Check = std::type_identity_t<std::function<void(const Case<T>&)>>;
+template <class T> using CheckOne = std::type_identity_t<std::function<void(const Case<T>&)>>;
 template <class T> using CheckAll = std::type_identity_t<std::function<void(const std::vector<Case<T>>&)>>;
 
 /// Runs heads through every forward pass with every size of tiles, their outputs NaN before, and calls check(heads) each time.
@@ -174,7 +194,7 @@ template <class T> void every_forward(std::vector<Case<T>> heads, const TileSize
       check(heads);
     }
 }
-template <class T> void every_forward(const Case<T>& x, const TileSizes& sizes, Check<T> check) {
+template <class T> void every_forward(const Case<T>& x, const TileSizes& sizes, CheckOne<T> check) {
   every_forward<T>(std::vector<Case<T>>{x}, sizes, [&](const std::vector<Case<T>>& heads) { check(heads.front()); });
 }
 
@@ -193,7 +213,7 @@ template <class T> void every_backward(std::vector<Case<T>> heads, const TileSiz
       check(heads);
     }
 }
-template <class T> void every_backward(const Case<T>& x, const TileSizes& sizes, Check<T> check) {
+template <class T> void every_backward(const Case<T>& x, const TileSizes& sizes, CheckOne<T> check) {
   every_backward<T>(std::vector<Case<T>>{x}, sizes, [&](const std::vector<Case<T>>& heads) { check(heads.front()); });
 }
 
@@ -210,6 +230,66 @@ template <class T> void run_group(std::vector<Case<T>>& group, Index br, Index b
     step08::forward(heads.back(), memory);
   }
   step08::backward<T>(heads, gradients, memory);
+}
+
+/// Calls check(p, lse) for softmax of x by all that compute one: the softmax of 01 and 02 (L from blocks of several sizes), and all
+/// forward passes with V = 1, the identity, so that O = P.
+template <class T, class Check> void every_softmax(const std::vector<double>& scores, Check check) {
+  const Index n = Index(scores.size());
+  const std::vector<T> x(scores.begin(), scores.end());
+  const Slow<const T> in(tensor::x, x.data(), n, 1);
+  for (const auto softmax : {step01::softmax<T>, step02::softmax<T>})
+    for (const Index block : {Index(1), Index(2), Index(3), Index(7), Index(32), n}) {
+      INFO((softmax == &step01::softmax<T> ? "step01 softmax, L by blocks of " : "step02 softmax, L by blocks of ") << block);
+      std::vector<T> p(n, nan_of<T>);
+      Memory memory;
+      softmax(in, {tensor::a, p.data(), n, 1}, memory);
+      const step02::MaxSum<T> sum = step02::max_sum(in, block, memory);
+      check(p, sum.m + std::log(sum.l));
+    }
+  std::vector<double> identity(n * n, 0.0);
+  for (Index j = 0; j < n; ++j) identity[j * n + j] = 1;
+  every_forward(one_row<T>(scores, identity), {{1, 1}, {1, 2}, {1, 3}, {1, 7}, {1, 16}, {4, 32}, {1, n}}, [&](const Case<T>& y) { check(y.o, y.lse[0]); });
+}
+
+/// Where a case is run: here by every form of every step on the CPU, with all sizes of tiles. OnKernels is the other place.
+template <class T> struct OnCpu {
+  using Number = T;
+  double tolerance = flashsteps::tolerance<T>;
+  Index long_row = 100000;
+
+  /// One head, or several. Outputs are NaN before every run.
+  void forward(const Case<T>& x, const TileSizes& sizes, CheckOne<T> check) { every_forward(x, sizes, check); }
+  void forward(const std::vector<Case<T>>& heads, const TileSizes& sizes, CheckAll<T> check) { every_forward(heads, sizes, check); }
+  void backward(const Case<T>& x, const TileSizes& sizes, CheckOne<T> check) { every_backward(x, sizes, check); }
+  void backward(const std::vector<Case<T>>& heads, const TileSizes& sizes, CheckAll<T> check) { every_backward(heads, sizes, check); }
+  /// Gradients where `group` neighbouring heads share K and V: dK and dV stand in the first of them.
+  void groups(std::vector<Case<T>> heads, Index group, const TileSizes& sizes, CheckAll<T> check) {
+    for (const auto& [br, bc] : sizes) {
+      INFO("step08 with the group, tiles " << br << " by " << bc);
+      for (auto first = heads.begin(); first != heads.end(); first += group) {
+        std::vector<Case<T>> some(first, first + group);
+        run_group(some, br, bc);
+        std::copy(some.begin(), some.end(), first);
+      }
+      check(heads);
+    }
+  }
+  /// check(p, lse) for the softmax of these scores.
+  template <class F> void softmax(const std::vector<double>& scores, F check) { every_softmax<T>(scores, check); }
+  /// f(run) for every form, where run(y) is a forward pass; heads like x are to be run.
+  template <class F> void every_form(const Case<T>&, F f) {
+    for (const ForwardForm<T>& form : forward_forms<T>()) {
+      INFO(form.name);
+      f([&](Case<T>& y) { y.poison(), run(form, y); });
+    }
+  }
+  bool in_budget(const Case<T>& x, bool gradients = false) const { return flashsteps::in_budget(x, gradients); }
+};
+/// Runs a case there.
+template <class T> void on_cpu(std::type_identity_t<void (*)(OnCpu<T>&)> run_case) {
+  OnCpu<T> on;
+  run_case(on);
 }
 
 }  // namespace flashsteps

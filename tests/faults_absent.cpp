@@ -40,22 +40,6 @@ template <class T> struct Group {
   }
 };
 
-/// Where the numbers are: rows of K and V, and of each head's Q and dO (dL with it).
-struct Places {
-  std::vector<bool> k, v;
-  std::vector<std::vector<bool>> q, d_o;
-};
-/// In which results of row i of head h are they seen?
-struct Seen { bool lse, o, dq, dv; };
-Seen seen(const Places& bad, std::size_t h, Index i, Index diagonal) {
-  const Index keys = std::clamp<Index>(i + diagonal + 1, 0, Index(bad.k.size()));
-  if (keys == 0) return {};
-  const bool k = std::find(bad.k.begin(), bad.k.begin() + keys, true) != bad.k.begin() + keys;
-  const bool v = std::find(bad.v.begin(), bad.v.begin() + keys, true) != bad.v.begin() + keys;
-  const bool lse = k || bad.q[h][i];
-  return {lse, lse || v, lse || v || bad.d_o[h][i], lse || bad.d_o[h][i]};
-}
-
 /// How many rows of results were held to a rule.
 struct Tally { Index untouched = 0, spoiled = 0; };
 
