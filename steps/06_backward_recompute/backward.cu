@@ -54,12 +54,13 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team, 1)
   float dv_j[D / team] = {};                                  // dV_J                          [Bc x dv]
 
   for (int i0 = 0; i0 < x.seq_q; i0 += Br) {
+    const int rows = min(Br, x.seq_q - i0);
     __syncthreads();                                          // the tile before is no longer needed
     gpu::load_tile(sm.q, q, i0, x.seq_q, x.head_dim, x.scale);  // tau Q_I                     [Br x d]
     gpu::load_tile(sm.d_o, d_o, i0, x.seq_q, x.value_dim);    // dO_I                          [Br x dv]
     for (int i = t; i < Br; i += Bc * team) {                 // L_I, D_I                      [Br]
-      sm.lse[i] = i0 + i < x.seq_q ? lse(i0 + i, 0) : -INFINITY;  // a row that does not exist is as an empty one
-      sm.delta[i] = i0 + i < x.seq_q ? d(i0 + i, 0) : 0.0f;
+      sm.lse[i] = i < rows ? lse(i0 + i, 0) : -INFINITY;     // a row that does not exist is as an empty one
+      sm.delta[i] = i < rows ? d(i0 + i, 0) : 0.0f;
     }
     __syncthreads();                                          // the tile is complete
 
@@ -100,10 +101,10 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team, 1)
     }
 #pragma unroll
     for (int n = 0; n < D / team; ++n) dk_j[n] += sum[n];     // dK_J += tau dS^T Q_I
-    for (int i = t / 32; i < Br; i += Bc * team / 32) {       // a warp a row, so that the additions to it are neighbours
-      if (sm.lse[i] == -INFINITY) continue;
+    for (int i = t / 32; i < rows; i += Bc * team / 32) {     // a warp a row, so that the additions to it are neighbours
       float dq_i[D / 32] = {};
-      for (int y = 0; y < keys; ++y) {
+      const int seen = sm.lse[i] == -INFINITY ? 0 : keys;
+      for (int y = 0; y < seen; ++y) {
 #pragma unroll
         for (int n = 0; n < D / 32; ++n) dq_i[n] += sm.p[y][i] * sm.k[y][t % 32 + 32 * n];
       }
