@@ -257,6 +257,7 @@ template <class T> struct OnCpu {
   using Number = T;
   double tolerance = flashsteps::tolerance<T>;
   Index long_row = 100000;
+  bool masked_v_is_finite = true;  ///< does every masked key of the case have a finite V? All is taken here
 
   /// One head, or several. Outputs are NaN before every run.
   void forward(const Case<T>& x, const TileSizes& sizes, CheckOne<T> check) { every_forward(x, sizes, check); }

@@ -1,8 +1,8 @@
 // Known faults of other implementations, tried on every step: the numbers of softmax, its maximum, its sum, its scale, and the merge of
 // partial results. Ids and values: shared/cases/attention-faults.md.
 //   C06, C07     keys that are off have k = -inf and so a score of -inf
-//   C26, C27     the steps merge (m, l), not (O, L): step02::merge is held to the cases; the merge of (O, L) (math 12.1) stands here and
-//                is tried on what the steps give for parts of the keys
+//   C26, C27     the steps merge (m, l), not (O, L): step02::merge is held to the cases; the merge of (O, L) (math 12.1) stands in
+//                fault_softmax.hpp and is tried on what the steps give for parts of the keys
 //   C28          "scale not given" is a matter of the command line; here the scale is given, 0 too
 #include "tests/fault_softmax.hpp"
 
