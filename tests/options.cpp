@@ -89,17 +89,19 @@ TEST_CASE("No arguments mean the shipped input and the documented defaults", "[o
 TEST_CASE("Every argument arrives where it belongs", "[options]") {
   const Options options = taken(8, {"--batch", "2", "--heads=6", "--kv-heads", "3", "--seq-q", "5", "--seq-k", "0", "--head-dim", "7", "--value-dim", "9",  //
                                     "--seed", "18446744073709551615", "--causal", "--scale", "-0.5", "--br", "16", "--bc", "8", "--sram", "1000",             //
-                                    "--dtype", "double", "--device", "cuda-on-cpu", "--output", "out", "--trace", "3", "--trace-head", "2",                   //
+                                    "--dtype", "double", "--device", "cpu", "--output", "out", "--trace", "3", "--trace-head", "2",                   //
                                     "--repeat", "4", "--no-color", "--json", "--layout", "bshd"});
   CHECK(options.source() == Source::seeded);
   const Sizes sizes = seeded_sizes(options);
   CHECK((sizes.batch == 2 && sizes.heads == 6 && sizes.kv_heads == 3 && sizes.seq_q == 5 && sizes.seq_k == 0 && sizes.head_dim == 7 && sizes.value_dim == 9));
   CHECK((options.seed == 18446744073709551615U && options.seed_given));
   CHECK((options.causal == true && options.scale == -0.5 && options.br == 16 && options.bc == 8 && options.sram == 1000));
-  CHECK((options.dtype == Dtype::float64 && options.device == Device::cuda_on_cpu && options.layout == Layout::bshd));
+  CHECK((options.dtype == Dtype::float64 && options.device == Device::cpu && options.layout == Layout::bshd));
   CHECK((options.output == "out" && options.trace_row == 3 && options.trace_head == 2 && options.repeat == 4 && options.no_color && options.json));
   CHECK(taken(7, {"--no-causal"}).causal == false);
-  CHECK((taken(1, {"--dtype", "half"}).dtype == Dtype::half && taken(1, {"--dtype", "bfloat16"}).dtype == Dtype::bfloat16));
+  const Options kernels = taken(5, {"--device", "cuda-on-cpu", "--dtype", "half", "--trace-kernel"});
+  CHECK((kernels.device == Device::cuda_on_cpu && kernels.dtype == Dtype::half && kernels.trace_kernel && !options.trace_kernel));
+  CHECK((taken(1, {"--device", "cuda", "--dtype", "bfloat16"}).dtype == Dtype::bfloat16));
   CHECK((word(Dtype::float32) == "float" && word(Device::cuda_on_cpu) == "cuda-on-cpu" && word(Layout::bshd) == "bshd"));
 }
 
@@ -186,6 +188,11 @@ TEST_CASE("The scale is any finite number", "[options]") {
 
 TEST_CASE("A wrong word lists the right ones", "[options]") {
   refused(1, {"--dtype", "float32"}, {"--dtype float32: must be one of float, double, half, bfloat16"});
+  refused(1, {"--dtype", "half"}, {"--dtype half is for kernels: add --device cuda-on-cpu; on the CPU take float or double"});
+  refused(1, {"--dtype", "double", "--device", "cuda"}, {"--dtype double with --device cuda: kernels compute in float, half or bfloat16"});
+  refused(1, {"--trace-kernel"}, {"--trace-kernel needs --device cuda-on-cpu"});
+  refused(5, {"--device", "cuda-on-cpu", "--sram", "100"}, {"--sram is for --device cpu: the tiles of kernels are compiled"});
+  refused(1, {"--device", "cuda-on-cpu", "--trace", "0"}, {"--trace is for --device cpu"});
   refused(1, {"--device", "gpu"}, {"--device gpu: must be one of cpu, cuda-on-cpu, cuda"});
   refused(1, {"--layout", "BHSD"}, {"--layout BHSD: must be one of bhsd, bshd"});
 }

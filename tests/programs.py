@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 import program_helpers as helpers
 import programs_bad
 import programs_costs
+import programs_kernels
 import programs_numpy
 import programs_output
 import programs_reports
@@ -36,6 +37,7 @@ GROUPS = {
     "output": programs_output.output,         # the folder
     "tiles": programs_bad.tiles,              # --br, --bc, --sram
     "bad": programs_bad.bad,                  # what is refused
+    "kernels": programs_kernels.kernels,      # --device cuda-on-cpu, half, bfloat16, --trace-kernel
     "wrong": programs_wrong.wrong,            # a wrong step is found out
 }
 

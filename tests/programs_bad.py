@@ -98,7 +98,7 @@ def bad(programs):
                 (["--seq-q", "-1"], "--seq-q -1"), (["--seq-q", "1.5"], "1.5"), (["--seq-q", "1e3"], "1e3"), (["--seq-q", ""], "--seq-q"), (["--seq-q", "99999999999999999999"], "--seq-q"),
                 (["--heads", "2147483648"], "--heads"), (["--seed", "-1"], "--seed"), (["--scale", "inf"], "--scale inf"), (["--scale", "nan"], "--scale nan"),
                 (["--scale", "x"], "--scale x"), (["--scale", "1e39"], "--scale 1e39"), (["--scale", "1e999", "--dtype", "double"], "--scale 1e999"), (["--dtype", "half"], "half"),
-                (["--dtype", "bfloat16"], "bfloat16"), (["--dtype", "int"], "int"), (["--device", "cuda-on-cpu"], "cuda-on-cpu"), (["--device", "gpu"], "gpu"),
+                (["--dtype", "bfloat16"], "bfloat16"), (["--dtype", "int"], "int"), (["--device", "gpu"], "gpu"),
                 (["--layout", "sbhd"], "sbhd"), (["--repeat", "0"], "--repeat 0"), (["--seq-q", "3", "--seq-q", "3"], "--seq-q"), (["--json=yes"], "--json"),
                 ([*small, "--trace", "5"], ["--trace 5", "5"]), ([*small, "--trace", "-1"], "--trace -1"), ([*small, "--trace", "0", "--trace-head", "2"], "--trace-head 2"),
                 ([*small, "--trace-head", "1"], "--trace"), (["--seq-q", "0", "--trace", "0"], "--trace 0"), (["--batch", "0", *small, "--trace", "0"], "--trace"),

@@ -16,12 +16,13 @@ inline std::uint16_t half_from_float(float f) {
   }
   return std::uint16_t(sign | ((magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13));
 }
-/// Exact. Without a branch, so that loops over it become SIMD.
+/// Exact; the NaN that the hardware gives. Without a branch, so that loops over it become SIMD.
 inline float half_to_float(std::uint16_t h) {
   const float scaled = std::bit_cast<float>(std::uint32_t(h & 0x7fffu) << 13) * 0x1p112f;  // also normalises subnormals
   std::uint32_t r = std::bit_cast<std::uint32_t>(scaled);
+  const bool nan = (h & 0x7fffu) > 0x7c00u;
   r |= (h & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
-  r |= std::uint32_t(h & 0x8000u) << 16;
+  r |= nan ? 0x7fffffffu : std::uint32_t(h & 0x8000u) << 16;
   return std::bit_cast<float>(r);
 }
 /// The upper half of a float, to nearest, ties to even; the NaN that the hardware gives.

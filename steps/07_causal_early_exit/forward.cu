@@ -16,7 +16,7 @@ template <int Br, int Bc, int D> struct Storage {
   float p[Br][Bc + team];
 };
 
-template <int Br, int Bc, int D> __global__ void __launch_bounds__(Br * team) forward_kernel(const gpu::Problem x) {
+template <int Br, int Bc, int D> __global__ void __launch_bounds__(Br * team, 1) forward_kernel(const gpu::Problem x) {
   auto& sm = gpu::shared_storage<Storage<Br, Bc, D>>();
   const auto [tile, h, b] = gpu::place(gpu::tile_count(x.seq_q, Br), x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);
