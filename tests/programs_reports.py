@@ -10,7 +10,7 @@ from programs_costs import hold_costs, hold_default_costs
 from programs_numpy import Judge, pooled, seeded_gradient, shipped
 
 ARGUMENTS = ["--q", "--k", "--v", "--layout", "--batch", "--heads", "--kv-heads", "--seq-q", "--seq-k", "--head-dim", "--value-dim", "--seed", "--scale", "--dtype",
-             "--device", "--repeat", "--output", "--trace", "--trace-head", "--json", "--no-color", "--help"]
+             "--device", "--repeat", "--output", "--trace", "--trace-head", "--trace-kernel", "--json", "--no-color", "--help"]
 
 
 def runs(programs):

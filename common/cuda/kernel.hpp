@@ -67,6 +67,17 @@ template <int D> __device__ __forceinline__ float dot(const float* a, const floa
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+/// sum of a[x] over N elements, a multiple of 4, in the same way.
+template <int N> __device__ __forceinline__ float sum(const float* a) {
+  float sum[4] = {};
+#pragma unroll
+  for (int x = 0; x < N; x += 4) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) sum[n] += a[x + n];
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /// E(x, m) = exp(x - m), and 0 where both are -inf (math 0.3, E6).
 __device__ __forceinline__ float exp_shifted(float x, float m) { return exp(x - (m == -INFINITY ? 0.0f : m)); }
 

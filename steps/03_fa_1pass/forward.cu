@@ -41,12 +41,7 @@ template <int D> __global__ void __launch_bounds__(warps * 32, 4) forward_kernel
       sm.parts[warp][j][lane] = part;
     }
     __syncwarp();                                             // the parts are complete
-    float s = -INFINITY;                                      // s = tau q_i . k_j             [Bc]
-    if (lane < keys) {
-      s = 0.0f;
-#pragma unroll
-      for (int y = 0; y < 32; ++y) s += sm.parts[warp][lane][y];
-    }
+    const float s = lane < keys ? gpu::sum<32>(sm.parts[warp][lane]) : -INFINITY;  // s = tau q_i . k_j  [Bc]
 
     // Weigh the keys against the new maximum
     const float m_new = fmaxf(m, gpu::warp_max(s));           // m_new = max(m, s)

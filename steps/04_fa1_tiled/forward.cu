@@ -45,11 +45,16 @@ template <int Br, int Bc, int D, int W> __global__ void __launch_bounds__(W * 32
 
       // Weigh the keys of the warp against the maximum of the whole tile
       float p[keys] = {}, top = -INFINITY, sum = 0.0f;
-#pragma unroll 8
-      for (int c = 0; c < D; ++c) {                                // S = tau Q_I K_J^T             [Br x Bc / W]
-        const float q_c = sm.q[lane][c];
+      for (int c0 = 0; c0 < D; c0 += 8) {                          // S = tau Q_I K_J^T             [Br x Bc / W]
+        float part[keys] = {};                                     // of 8 columns: many short sums lose less than a long one
 #pragma unroll
-        for (int n = 0; n < keys; ++n) p[n] += q_c * sm.k[warp * keys + n][c];
+        for (int c = c0; c < c0 + 8; ++c) {
+          const float q_c = sm.q[lane][c];
+#pragma unroll
+          for (int n = 0; n < keys; ++n) part[n] += q_c * sm.k[warp * keys + n][c];
+        }
+#pragma unroll
+        for (int n = 0; n < keys; ++n) p[n] += part[n];
       }
 #pragma unroll
       for (int n = 0; n < keys; ++n) {
