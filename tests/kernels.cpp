@@ -49,6 +49,30 @@ TEST_CASE("step06 kernels equal the definition and the CPU version") { many_shap
 TEST_CASE("step07 kernels equal the definition, the CPU version and the kernels of steps 05 and 06") { many_shapes(7); }
 TEST_CASE("step08 kernels equal the definition, the CPU version and the kernels of step 07") { many_shapes(8); }
 
+TEST_CASE("step01 step02 step03 step04 step05 step06 step07 step08 kernels are there for every dimension, and fit on chip") {
+  for (const Step* step : all_steps()) {
+    CHECK(std::any_of(step->kernels.begin(), step->kernels.end(), [](const Kernel& k) { return k.tensor_cores; }) ==
+          (step->number == 4 || step->number == 5 || step->number >= 7));
+    CHECK(std::any_of(step->kernels.begin(), step->kernels.end(), [](const Kernel& k) { return k.backward; }) == (step->number >= 6));
+    for (const Kernel& kernel : step->kernels)
+      for (const gpu::Element element : elements_of(kernel)) {
+        INFO(step->name << ", " << kernel.name << ", element " << int(element));
+        for (const Index dim : {1, 32, 33, 64, 65, 128, 129, 256}) {
+          const gpu::Compiled* chosen = find_compiled(kernel.compiled, element, dim, 1);
+          REQUIRE(chosen != nullptr);
+          CHECK(chosen == find_compiled(kernel.compiled, element, 1, dim));
+          if (!kernel.tensor_cores && dim <= 128) CHECK(chosen->shared_bytes <= 64 * 1024);  // a T4 has that much a block
+        }
+        CHECK(find_compiled(kernel.compiled, element, 257, 1) == nullptr);
+        for (const gpu::Compiled& c : kernel.compiled) {
+          CHECK(c.shared_bytes <= 99 * 1024);  // GeForce 30 and newer
+          CHECK((c.threads % 32 == 0 && c.threads <= 1024));
+          CHECK(c.capability == (kernel.tensor_cores ? 80 : 75));
+        }
+      }
+  }
+}
+
 TEST_CASE("step01 kernels in every order and landing") { all_schedules(1); }
 TEST_CASE("step02 kernels in every order and landing") { all_schedules(2); }
 TEST_CASE("step03 kernels in every order and landing") { all_schedules(3); }

@@ -1,6 +1,6 @@
 #pragma once
-// The device as host code sees it. common/cuda_on_cpu/device_memory.cpp answers for the layer on the CPU, common/cuda/device_memory.cu for a GPU:
-// a program links one of them.
+// The device as host code sees it. device_memory.cpp answers for the layer on the CPU, device_memory.cu for a GPU: a program links one of
+// them.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -64,7 +64,7 @@ class KernelEvaluation {
     Index most = 0;
     for (const gpu::Compiled& c : kernel.compiled) most = std::max<Index>(most, c.dim);
     if (widest > most)
-      throw BadInput(fmt::format("{} {}: kernels take up to {}: beyond it tiles do not fit on chip, and tiling stops paying (docs); --device cpu takes any",
+      throw BadInput(fmt::format("{} {}: kernels take up to {}; wider tiles do not fit on chip, and FlashAttention would move more than standard attention; --device cpu takes any",
                                  p_.head_dim() > most ? "head_dim" : "value_dim", widest, most));
     const gpu::Compiled* found = find_compiled(kernel.compiled, element_, p_.head_dim(), p_.value_dim(), options_.br, options_.bc);
     if (!found) {

@@ -110,7 +110,7 @@ const Step& step() {
                  .traffic = backward_traffic, .on_chip = backward_on_chip, .flops = backward_flops}},
       .kernels = {{.name = "fp32", .form = "forward", .compiled = forward_kernels(), .traffic = forward_traffic},
                   {.name = "tensor cores", .form = "forward", .compiled = forward_tensor_core_kernels(), .traffic = forward_traffic, .tensor_cores = true},
-                  {.name = "fp32", .form = "backward", .compiled = backward_kernels(), .traffic = backward_traffic, .backward = true, .atomics = true}},
+                  {.name = "fp32, backward", .form = "backward", .compiled = backward_kernels(), .traffic = backward_traffic, .backward = true, .atomics = true}},
       .reference = Reference::repeated,
       .causal = true,
       .gqa = true,
