@@ -25,6 +25,9 @@ void synchronize();
 /// Is this program made for a GPU?
 bool is_for_gpu();
 
+/// Blocks run on so many cores at once where kernels run on the CPU; on a GPU this says nothing.
+void use_cores(int n);
+
 /// What the tracer saw of the kernels (docs/cuda-on-cpu.md). A model of the accesses that the source asks for; no measurement of a GPU.
 struct Counters {
   struct Array {

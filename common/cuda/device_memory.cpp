@@ -8,6 +8,7 @@ namespace flashsteps::gpu {
 std::optional<Device> device() { return Device{"the CPU", false, 80, cuda_on_cpu::settings().shared_bytes}; }
 void synchronize() {}
 bool is_for_gpu() { return false; }
+void use_cores(int n) { cuda_on_cpu::settings().os_threads = n; }
 
 bool can_trace() { return cuda_on_cpu::trace_is_linked(); }
 void begin_trace() {

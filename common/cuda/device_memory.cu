@@ -25,6 +25,7 @@ std::optional<Device> device() {
 void synchronize() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
 bool is_for_gpu() { return true; }
+void use_cores(int) {}
 
 bool can_trace() { return false; }
 void begin_trace() {}

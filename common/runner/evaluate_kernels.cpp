@@ -28,6 +28,7 @@ class KernelEvaluation {
 
   Outcome run() {
     describe();
+    gpu::use_cores(threads());
     out_.emplace(p_);
     if (p_.gradients) forward_on_cpu(step_, p_, forward_.emplace(p_));
     for (std::size_t i = 0; i < kernels_.size(); ++i) evaluate(*kernels_[i], *compiled_[i]);

@@ -123,7 +123,7 @@ template <int Br, int Bc, int D, int W> __global__ void __launch_bounds__(W * 32
   __syncthreads();                                                 // other threads see m and l
   for (int i = threadIdx.x; i < x.seq_q; i += blockDim.x) {
     const float m_i = m[head + i], l_i = l[head + i];
-    lse(i, 0) = l_i == 0.0f ? -INFINITY : m_i + gpu::log(l_i);     // L_I = m + log(l)
+    lse(i, 0) = m_i + gpu::log(l_i);                               // L_I = m + log(l); in an empty row both are -inf
   }
 }
 

@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(W * 32, 1) forward_tensor_core_kernel(const gp
     for (int y = lane; y < x.value_dim; y += 32) o(i, y) = gpu::from_float<T>(sums(i, y));
   for (int i = threadIdx.x; i < x.seq_q; i += threads) {
     const float m_i = m[i], l_i = l[i];
-    lse(i, 0) = l_i == 0.0f ? -INFINITY : m_i * gpu::ln_2 + gpu::log(l_i);  // L_I = m + log(l)
+    lse(i, 0) = m_i * gpu::ln_2 + gpu::log(l_i);  // L_I = m + log(l); in an empty row both are -inf
   }
 }
 
