@@ -79,24 +79,34 @@ inline Output<float> forward_on_cpu(const Step& step, const Problem<float>& p) {
   return out;
 }
 
+/// What is wrong, in words; empty if nothing is.
+using Complaints = std::vector<std::string>;
+inline void hold(const Complaints& complaints) {
+  for (const std::string& complaint : complaints) UNSCOPED_INFO(complaint);
+  CHECK(complaints.empty());
+}
+
 /// Two results of the same problem, each off by at most its budget.
-inline void check_close(const std::string& what, const Output<float>& a, const Output<float>& b, const Judgement<float>& budget, bool backward) {
-  const auto check = [&](const char* name, const Tensor<float>& x, const Tensor<float>& y, Result result) {
+inline Complaints distance_complaints(const std::string& what, const Output<float>& a, const Output<float>& b, const Judgement<float>& budget, bool backward) {
+  Complaints complaints;
+  const auto compare = [&](const char* name, const Tensor<float>& x, const Tensor<float>& y, Result result) {
     const double error = largest_distance(x, y, result == Result::lse ? Spoiled::same : Spoiled::either), most = 2 * budget.of(result).budget;
-    INFO(what << ", " << name << ": " << error << " of " << most);
-    CHECK(error <= most);
+    if (!(error <= most)) complaints.push_back(what + ", " + name + ": " + std::to_string(error) + " of " + std::to_string(most));
   };
   if (backward) {
-    check("dq", a.dq, b.dq, Result::dq), check("dk", a.dk, b.dk, Result::dk), check("dv", a.dv, b.dv, Result::dv);
+    compare("dq", a.dq, b.dq, Result::dq), compare("dk", a.dk, b.dk, Result::dk), compare("dv", a.dv, b.dv, Result::dv);
   } else {
-    check("o", a.o, b.o, Result::o), check("lse", a.lse, b.lse, Result::lse);
+    compare("o", a.o, b.o, Result::o), compare("lse", a.lse, b.lse, Result::lse);
   }
+  return complaints;
 }
-inline void check_budget(const Judgement<float>& judgement, bool backward) {
+inline Complaints budget_complaints(const Judgement<float>& judgement, bool backward) {
+  Complaints complaints;
   for (const Result result : backward ? std::vector{Result::dq, Result::dk, Result::dv} : std::vector{Result::o, Result::lse}) {
-    INFO(result_text[int(result)] << ": " << judgement.of(result).max_error << " of " << judgement.of(result).budget);
-    CHECK(judgement.of(result).equal());
+    const Comparison c = judgement.of(result);
+    if (!c.equal()) complaints.push_back(std::string("the definition, ") + result_text[int(result)] + ": " + std::to_string(c.max_error) + " of " + std::to_string(c.budget));
   }
+  return complaints;
 }
 
 inline bool same_bits(const Output<float>& a, const Output<float>& b, bool backward) {
@@ -105,9 +115,9 @@ inline bool same_bits(const Output<float>& a, const Output<float>& b, bool backw
 }
 
 /// Runs a kernel in the schedules and holds it to everything that it must equal.
-inline void check_kernel(const Step& step, const Kernel& kernel, const gpu::Compiled& compiled, const KernelShape& shape, Schedules schedules, unsigned seed = 1) {
-  INFO(step.name << ", " << kernel.name << ", tile " << compiled.br << " x " << compiled.bc << ", dim " << compiled.dim << ", element " << int(compiled.element)
-                 << ": " << shape << ", seed " << seed);
+inline Complaints kernel_complaints(const Step& step, const Kernel& kernel, const gpu::Compiled& compiled, const KernelShape& shape, Schedules schedules, unsigned seed = 1) {
+  Complaints all;
+  const auto add = [&](const Complaints& more) { all.insert(all.end(), more.begin(), more.end()); };
   const Problem<float> p = kernel_problem(shape, compiled.element, kernel.backward, seed);
   const Output<float> forward = kernel.backward ? forward_on_cpu(step, p) : Output<float>(p);
   std::optional<Output<float>> first;
@@ -117,34 +127,41 @@ inline void check_kernel(const Step& step, const Kernel& kernel, const gpu::Comp
     Output<float> out = forward;
     run_kernel(kernel, compiled, p, out, shape.offset);
     if (first && !kernel.atomics) {  // without float atomics every bit is the same
-      CHECK(same_bits(out, *first, kernel.backward));
+      if (!same_bits(out, *first, kernel.backward)) all.push_back("other bits in another schedule");
       return;
     }
     judgement = judge(p, out, kernel.backward, all_rows(p), type);
-    check_budget(judgement, kernel.backward);
+    add(budget_complaints(judgement, kernel.backward));
     if (!first) first = std::move(out);
   });
 
   if (!kernel.form.empty()) {
     Output<float> cpu = forward;
     run_on_cpu(step, form_named(step, kernel.form), p, {compiled.br, compiled.bc}, cpu);
-    check_close("the CPU version", *first, cpu, judgement, kernel.backward);
+    add(distance_complaints("the CPU version", *first, cpu, judgement, kernel.backward));
   }
   const Kernel* before = kernel_before(step, kernel).first;
-  if (!before || (shape.causal && step.number <= 7)) return;
+  if (!before || (shape.causal && step.number <= 7)) return all;
   const bool repeated = shape.heads != shape.kv_heads;
   const Problem<float> q = repeated ? repeat_heads(p) : p;
   Output<float> out = kernel.backward ? forward_on_cpu(*step.before, q) : Output<float>(q);
   const gpu::Element element = before->tensor_cores ? compiled.element : gpu::Element::float32;
   const std::vector<const gpu::Compiled*> shapes = compiled_for(*before, element, shape.d, shape.dv);
-  if (shapes.empty() && gpu::is_for_gpu()) return;
+  if (shapes.empty() && gpu::is_for_gpu()) return all;
   run_kernel(*before, *shapes.at(0), q, out);
   if (kernel.backward && repeated) {
     Output<float> summed(p);
     sum_groups(out, p, summed);
     out = std::move(summed);
   }
-  check_close("the kernel of the step before", *first, out, judgement, kernel.backward);
+  add(distance_complaints("the kernel of the step before", *first, out, judgement, kernel.backward));
+  return all;
+}
+
+inline void check_kernel(const Step& step, const Kernel& kernel, const gpu::Compiled& compiled, const KernelShape& shape, Schedules schedules, unsigned seed = 1) {
+  INFO(step.name << ", " << kernel.name << ", tile " << compiled.br << " x " << compiled.bc << ", dim " << compiled.dim << ", element " << int(compiled.element)
+                 << ": " << shape << ", seed " << seed);
+  hold(kernel_complaints(step, kernel, compiled, shape, schedules, seed));
 }
 
 /// The shapes that every kernel is tried with: at least 64.

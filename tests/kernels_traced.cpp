@@ -22,7 +22,7 @@ gpu::Counters traced(const Step& step, const Kernel& kernel, const gpu::Compiled
     throw;
   }
   const gpu::Counters counters = gpu::end_trace();
-  check_budget(judge(p, out, kernel.backward, all_rows(p), rounding(compiled.element)), kernel.backward);
+  hold(budget_complaints(judge(p, out, kernel.backward, all_rows(p), rounding(compiled.element)), kernel.backward));
   return counters;
 }
 
