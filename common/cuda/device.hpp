@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace flashsteps::gpu {
@@ -36,6 +37,16 @@ struct Counters {
   };
   std::vector<Array> arrays;
   std::uint64_t passes = 0, ideal_passes = 0;             ///< over the banks of shared memory
+  /// All buffers of that name together.
+  Array of(std::string_view name) const {
+    Array sum{std::string(name), 0, 0, 0, 0};
+    for (const Array& a : arrays) {
+      if (a.name != name) continue;
+      sum.read_bytes += a.read_bytes, sum.read_sectors += a.read_sectors;
+      sum.written_bytes += a.written_bytes, sum.written_sectors += a.written_sectors;
+    }
+    return sum;
+  }
   std::uint64_t blocks = 0, barriers = 0, shuffles = 0, syncs = 0, ldmatrix = 0, mma = 0;
 };
 /// Are the kernels of this program compiled for tracing?

@@ -161,7 +161,7 @@ class KernelEvaluation {
 
   /// The same algorithm on the CPU, in float and in the same tiles.
   void beside_cpu(const Kernel& kernel, const gpu::Compiled& compiled, const Output<float>& out, const Judgement<float>& judgement) {
-    const Form& form = *std::find_if(step_.forms.begin(), step_.forms.end(), [&](const Form& f) { return f.name == kernel.form; });
+    const Form& form = step_.form(kernel.form);
     Output<float> cpu = kernel.backward ? *forward_ : Output<float>(p_);
     outcome_.forms.push_back(execute(form, p_, cpu, {compiled.br, compiled.bc}, std::numeric_limits<Index>::max(), step_.kv_head, 1));
     outcome_.forms.back().capacity = 0;    // its tiles are those of the kernel, whatever fits on the chip of the model
@@ -196,12 +196,10 @@ class KernelEvaluation {
   void compare_traced(KernelOutcome& mine, gpu::Counters counters) const {
     for (int n = 0; n < name_count; ++n) {
       const Traffic& formula = mine.traffic_formula.of[n];
-      std::uint64_t read = 0, written = 0;
-      for (const gpu::Counters::Array& array : counters.arrays)
-        if (array.name == tensor::text[n]) read += array.read_bytes, written += array.written_bytes;
+      const gpu::Counters::Array seen = counters.of(tensor::text[n]);
       const auto runs = std::uint64_t(options_.repeat), bytes = std::uint64_t(mine.bytes_of(Name{n}));
-      mine.traced_is_formula = mine.traced_is_formula && read == runs * bytes * std::uint64_t(formula.reads) &&
-                               written == runs * bytes * std::uint64_t(formula.writes + formula.atomics);
+      mine.traced_is_formula = mine.traced_is_formula && seen.read_bytes == runs * bytes * std::uint64_t(formula.reads) &&
+                               seen.written_bytes == runs * bytes * std::uint64_t(formula.writes + formula.atomics);
     }
     mine.traced = std::move(counters);
   }

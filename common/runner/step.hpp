@@ -4,6 +4,7 @@
 #include "common/cuda/problem.hpp"
 #include "common/memory/memory.hpp"
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -95,12 +96,19 @@ struct Step {
   Index (*kv_head)(Index h, Index heads, Index kv_heads) = [](Index h, Index, Index) { return h; };
 
   const Form& main() const { return forms.front(); }
+  /// The form of that name. Throws if there is none.
+  const Form& form(const std::string& name) const;
   /// The form that computes O and L, and the one that computes the gradients if there is one.
   const Form& forward() const;
   const Form* backward() const;
   bool has_backward() const { return backward() != nullptr; }
 };
 
+inline const Form& Step::form(const std::string& wanted) const {
+  for (const Form& form : forms)
+    if (form.name == wanted) return form;
+  throw std::logic_error("step " + name + " has no form '" + wanted + "'");
+}
 inline const Form& Step::forward() const {
   for (const Form& form : forms)
     if (!form.backward()) return form;
