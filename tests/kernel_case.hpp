@@ -68,11 +68,6 @@ inline void run_on_cpu(const Step& step, const Form& form, const Problem<float>&
   Memory memory;
   execute_once(form, p, out, tiles, step.kv_head, memory);
 }
-inline const Form& form_named(const Step& step, const std::string& name) {
-  for (const Form& form : step.forms)
-    if (form.name == name) return form;
-  return step.forward();
-}
 inline Output<float> forward_on_cpu(const Step& step, const Problem<float>& p) {
   Output<float> out(p);
   forward_on_cpu(step, p, out);
@@ -137,7 +132,7 @@ inline Complaints kernel_complaints(const Step& step, const Kernel& kernel, cons
 
   if (!kernel.form.empty()) {
     Output<float> cpu = forward;
-    run_on_cpu(step, form_named(step, kernel.form), p, {compiled.br, compiled.bc}, cpu);
+    run_on_cpu(step, step.form(kernel.form), p, {compiled.br, compiled.bc}, cpu);
     add(distance_complaints("the CPU version", *first, cpu, judgement, kernel.backward));
   }
   const Kernel* before = kernel_before(step, kernel).first;

@@ -35,13 +35,11 @@ void check_traffic(const Kernel& kernel, const gpu::Compiled& compiled, const Ke
   const Counts formula = times(kernel.traffic(sizes), p.count(pieces));
   const KernelOutcome bytes{.name = "", .form = "", .bytes_of_element = compiled.element == gpu::Element::float32 ? 4 : 2};
   for (int n = 0; n < name_count; ++n) {
-    std::uint64_t read = 0, written = 0;
-    for (const gpu::Counters::Array& a : counters.arrays)
-      if (a.name == tensor::text[n]) read += a.read_bytes, written += a.written_bytes;
+    const gpu::Counters::Array seen = counters.of(tensor::text[n]);
     const Traffic& t = formula.of[n];
     INFO("tensor " << tensor::text[n]);
-    CHECK(read == std::uint64_t(bytes.bytes_of(Name{n}) * t.reads));
-    CHECK(written == std::uint64_t(bytes.bytes_of(Name{n}) * (t.writes + t.atomics)));
+    CHECK(seen.read_bytes == std::uint64_t(bytes.bytes_of(Name{n}) * t.reads));
+    CHECK(seen.written_bytes == std::uint64_t(bytes.bytes_of(Name{n}) * (t.writes + t.atomics)));
   }
 }
 
