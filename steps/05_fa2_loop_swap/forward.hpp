@@ -9,12 +9,14 @@ namespace flashsteps::step05 {
 template <class T> void forward(const Head<T>& head, Memory& memory) {
   const auto& [q, k, v, o, lse, scale, br, bc, diagonal, watch] = head;
 
+  // Load the row tile; O, m and l are born on chip
   for (const Range i : tiles(q.rows(), br)) {
     const Tile q_i = scaled(memory.load_lanes(q[i]), scale);           // tau Q_I                       [Br x d]
     Tile o_i = memory.tile(i.size(), v.cols(), T(0));                  // O_I, not normalised           [Br x dv]
     Tile m_i = memory.tile(i.size(), 1, -infinity<T>);                 // maximum of the keys so far    [Br]
     Tile l_i = memory.tile(i.size(), 1, T(0));                         // their sum                     [Br]
 
+    // Load the column tile
     for (const Range j : tiles(k.rows(), bc)) {
       const auto k_j = memory.load(k[j]);                              // K_J                           [Bc x d]
       const auto v_j = memory.load(v[j]);                              // V_J                           [Bc x dv]

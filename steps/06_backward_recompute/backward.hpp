@@ -20,6 +20,7 @@ template <class T> void backward(const Head<T>& head, const Gradients<T>& gradie
   }
   memory.fill(dq, 0);
 
+  // Load the column tile; dK and dV are born on chip
   for (const Range j : tiles(k.rows(), bc)) {
     const Tile k_j = scaled(memory.load_lanes(k[j]), scale);           // tau K_J                       [Bc x d]
     const Tile k_t = transposed(k_j);                                  // the same, features in lanes   [d x Bc]
@@ -27,6 +28,7 @@ template <class T> void backward(const Head<T>& head, const Gradients<T>& gradie
     Tile dk_j = memory.tile(j.size(), k.cols(), T(0));                 // dK_J / tau                    [Bc x d]
     Tile dv_j = memory.tile(j.size(), v.cols(), T(0));                 // dV_J                          [Bc x dv]
 
+    // Load the row tile
     for (const Range i : tiles(q.rows(), br)) {
       const auto q_i = memory.load(q[i]);                              // Q_I                           [Br x d]
       const auto do_i = memory.load(d_o[i]);                           // dO_I                          [Br x dv]
@@ -44,6 +46,8 @@ template <class T> void backward(const Head<T>& head, const Gradients<T>& gradie
       add_product(dk_j, ds, q_i);                                      // dK_J += dS^T Q_I
       memory.atomic_add(multiply(k_t, view(ds)), transpose(dq[i]));    // dQ_I += tau dS K_J            [d x Br]
     }
+
+    // Store the gradients of the column tile
     memory.store(scaled(std::move(dk_j), scale), dk[j]);
     memory.store(dv_j, dv[j]);
   }

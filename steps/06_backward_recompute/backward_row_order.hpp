@@ -12,6 +12,7 @@ template <class T> void backward_row_order(const Head<T>& head, const Gradients<
   memory.fill(dk, 0);
   memory.fill(dv, 0);
 
+  // Load the row tile; dQ is born on chip
   for (const Range i : tiles(q.rows(), br)) {
     const Tile q_i = scaled(memory.load_lanes(q[i]), scale);           // tau Q_I                       [Br x d]
     const Tile q_t = transposed(q_i);                                  // the same, features in lanes   [d x Br]
@@ -22,6 +23,7 @@ template <class T> void backward_row_order(const Head<T>& head, const Gradients<
     if (d_lse.rows() > 0) d_i = subtract(std::move(d_i), memory.load_lanes(d_lse[i]));
     Tile dq_i = memory.tile(i.size(), q.cols(), T(0));                 // dQ_I / tau                    [Br x d]
 
+    // Load the column tile
     for (const Range j : tiles(k.rows(), bc)) {
       const auto k_j = memory.load(k[j]);                              // K_J                           [Bc x d]
       const auto v_j = memory.load(v[j]);                              // V_J                           [Bc x dv]
@@ -37,6 +39,8 @@ template <class T> void backward_row_order(const Head<T>& head, const Gradients<
       add_product(dq_i, ds, k_j);                                      // dQ_I += dS K_J
       memory.atomic_add(multiply(q_t, view(ds)), transpose(dk[j]));    // dK_J += tau dS^T Q_I          [d x Bc]
     }
+
+    // Store the gradients of the row tile
     memory.store(scaled(std::move(dq_i), scale), dq[i]);
   }
 }

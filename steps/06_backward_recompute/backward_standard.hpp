@@ -10,9 +10,12 @@ template <class T> void backward_standard(const Head<T>& head, const Slow<const 
   const auto& [d_o, d_lse, dq, dk, dv] = gradients;
   const Workspace<T> dp(tensor::dp, q.rows(), k.rows());               // in slow memory                [Nq x Nk]
   const Workspace<T> ds(tensor::ds, q.rows(), k.rows());               // in slow memory                [Nq x Nk]
+
+  // Back through O = P V
   memory.multiply_weights(T(1), transpose(p), d_o, dv);                // dV = P^T dO
   memory.multiply(T(1), d_o, transpose(v), dp);                        // dP = dO V^T
 
+  // Back through softmax, row by row
   for (const Range i : tiles(q.rows(), 1)) {
     Tile p_i = memory.load_lanes(transpose(p[i]));                     // row i of P, keys in lanes     [Nk x 1]
     Tile dp_i = memory.load_lanes(transpose(dp[i]));                   // row i of dP                   [Nk x 1]
@@ -22,6 +25,8 @@ template <class T> void backward_standard(const Head<T>& head, const Slow<const 
     Tile ds_i = softmax_gradient_columns(p_i, std::move(dp_i), view(d_i));  // ds = p o (dp - D)        [Nk x 1]
     memory.store(ds_i, transpose(ds[i]));
   }
+
+  // Back through S = tau Q K^T
   memory.multiply_weights(scale, ds, k, dq);                           // dQ = tau dS K
   memory.multiply_weights(scale, transpose(ds), q, dk);                // dK = tau dS^T Q
 }

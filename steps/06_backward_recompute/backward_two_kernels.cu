@@ -29,6 +29,7 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Br * team) ro
   const auto dq = gpu::matrix<float>(x.dq, b, h), d = gpu::matrix<float>(delta, b, h);
   const int t = int(threadIdx.x), r = t / team, c = t % team, i0 = tile * Br, rows = min(Br, x.seq_q - i0);
 
+  // Load the row tile; dQ is born in registers
   gpu::load_tile(sm.q, q, i0, x.seq_q, x.head_dim, x.scale);  // tau Q_I                       [Br x d]
   gpu::load_tile(sm.d_o, d_o, i0, x.seq_q, x.value_dim);      // dO_I                          [Br x dv]
   if (t < Br) sm.lse[t] = t < rows ? lse(i0 + t, 0) : -INFINITY;  // L_I                       [Br]
@@ -43,6 +44,7 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Br * team) ro
   if (t < rows) d(i0 + t, 0) = sm.delta[t];
   float dq_i[D / team] = {};                                  // dQ_I / tau                    [Br x d]
 
+  // Load the column tile
   for (int j0 = 0; j0 < x.seq_k; j0 += Bc) {
     __syncthreads();                                          // the tile before is no longer needed
     gpu::load_tile(sm.k, k, j0, x.seq_k, x.head_dim);         // K_J                           [Bc x d]
@@ -87,11 +89,13 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team, 1)
   const auto dk = gpu::matrix<float>(x.dk, b, h), dv = gpu::matrix<float>(x.dv, b, h);
   const int t = int(threadIdx.x), j = t / team, c = t % team, j0 = tile * Bc;
 
+  // Load the column tile; dK and dV are born in registers
   gpu::load_tile(sm.k, k, j0, x.seq_k, x.head_dim);           // K_J                           [Bc x d]
   gpu::load_tile(sm.v, v, j0, x.seq_k, x.value_dim);          // V_J                           [Bc x dv]
   float dk_j[D / team] = {};                                  // dK_J                          [Bc x d]
   float dv_j[D / team] = {};                                  // dV_J                          [Bc x dv]
 
+  // Load the row tile
   for (int i0 = 0; i0 < x.seq_q; i0 += Br) {
     __syncthreads();                                          // the tile before is no longer needed
     gpu::load_tile(sm.q, q, i0, x.seq_q, x.head_dim, x.scale);  // tau Q_I                     [Br x d]

@@ -41,6 +41,7 @@ template <int Br, int Bc, int D> struct Storage {
 
 // At least one block a multiprocessor: the compiler may take the registers of several rather than spill
 template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team, 1) column_kernel(const gpu::Problem x, const gpu::Tensor delta) {
+  // Find the column tile of this block, and the key of this thread
   auto& sm = gpu::shared_storage<Storage<Br, Bc, D>>();
   const auto [tile, h, b] = gpu::place(gpu::tile_count(x.seq_k, Bc), x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);
@@ -48,6 +49,7 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team, 1)
   const auto dq = gpu::matrix<float>(x.dq, b, h), dk = gpu::matrix<float>(x.dk, b, h), dv = gpu::matrix<float>(x.dv, b, h);
   const int t = int(threadIdx.x), j = t / team, c = t % team, j0 = tile * Bc, keys = min(Bc, x.seq_k - j0);
 
+  // Load the column tile; dK and dV are born in registers
   gpu::load_tile(sm.k, k, j0, x.seq_k, x.head_dim);           // K_J                           [Bc x d]
   gpu::load_tile(sm.v, v, j0, x.seq_k, x.value_dim);          // V_J                           [Bc x dv]
   float dk_j[D / team] = {};                                  // dK_J                          [Bc x d]

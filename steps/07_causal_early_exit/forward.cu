@@ -17,6 +17,7 @@ template <int Br, int Bc, int D> struct Storage {
 };
 
 template <int Br, int Bc, int D> __global__ void __launch_bounds__(Br * team, 1) forward_kernel(const gpu::Problem x) {
+  // Find the row tile of this block, and the row of this thread
   auto& sm = gpu::shared_storage<Storage<Br, Bc, D>>();
   const auto [tile, h, b] = gpu::place(gpu::tile_count(x.seq_q, Br), x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);
@@ -24,10 +25,12 @@ template <int Br, int Bc, int D> __global__ void __launch_bounds__(Br * team, 1)
   const int r = int(threadIdx.x) / team, c = int(threadIdx.x) % team, i0 = tile * Br;
   const int end = min(x.seq_k, min(i0 + Br, x.seq_q) + x.diagonal);  // keys that the last row sees; <= 0 if none
 
+  // Load the row tile; O, m and l are born in registers
   gpu::load_tile(sm.q, q, i0, x.seq_q, x.head_dim, x.scale);  // tau Q_I                       [Br x d]
   float o_i[D / team] = {};                                   // O_I, not normalised           [Br x dv]
   float m = -INFINITY, l = 0.0f;                              // maximum of the keys so far, and their sum
 
+  // Load the column tile, unless no row sees it
   for (int j0 = 0; j0 < end; j0 += Bc) {                      // the tiles to the right are skipped
     __syncthreads();                                          // the tile before is no longer needed
     gpu::load_tile(sm.k, k, j0, x.seq_k, x.head_dim);         // K_J                           [Bc x d]

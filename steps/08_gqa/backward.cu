@@ -40,17 +40,20 @@ template <int Br, int Bc, int D> struct Storage {
 
 // At least one block a multiprocessor: the compiler may take the registers of several rather than spill
 template <int Br, int Bc, int D> __global__ void __launch_bounds__(Bc * team, 1) column_kernel(const gpu::Problem x, const gpu::Tensor delta) {
+  // Find the column tile of this block, and the key of this thread
   auto& sm = gpu::shared_storage<Storage<Br, Bc, D>>();
   const auto [tile, kv, b] = gpu::place(gpu::tile_count(x.seq_k, Bc), x.kv_heads);
   const auto k = gpu::matrix<const float>(x.k, b, kv), v = gpu::matrix<const float>(x.v, b, kv);
   const auto dk = gpu::matrix<float>(x.dk, b, kv), dv = gpu::matrix<float>(x.dv, b, kv);
   const int t = int(threadIdx.x), j = t / team, c = t % team, j0 = tile * Bc, keys = min(Bc, x.seq_k - j0);
 
+  // Load the column tile; dK and dV are born in registers
   gpu::load_tile(sm.k, k, j0, x.seq_k, x.head_dim);           // K_J                           [Bc x d]
   gpu::load_tile(sm.v, v, j0, x.seq_k, x.value_dim);          // V_J                           [Bc x dv]
   float dk_j[D / team] = {};                                  // dK_J, of the group            [Bc x d]
   float dv_j[D / team] = {};                                  // dV_J, of the group            [Bc x dv]
 
+  // Go through the heads of the group
   const int group = x.heads / x.kv_heads;                     // heads in a group
   for (int h = kv * group; h < (kv + 1) * group; ++h) {
     const auto q = gpu::matrix<const float>(x.q, b, h), d_o = gpu::matrix<const float>(x.d_o, b, h);

@@ -26,6 +26,7 @@ template <class T> void backward(std::span<const Head<T>> group, std::span<const
     memory.fill(gradients[h].dq, 0);
   }
 
+  // Load the column tile; dK and dV are born on chip
   for (const Range j : tiles(k.rows(), bc)) {
     const Tile k_j = scaled(memory.load_lanes(k[j]), scale);           // tau K_J                       [Bc x d]
     const Tile k_t = transposed(k_j);                                  // the same, features in lanes   [d x Bc]
@@ -33,10 +34,12 @@ template <class T> void backward(std::span<const Head<T>> group, std::span<const
     Tile dk_j = memory.tile(j.size(), k.cols(), T(0));                 // dK_J / tau, of the group      [Bc x d]
     Tile dv_j = memory.tile(j.size(), v.cols(), T(0));                 // dV_J, of the group            [Bc x dv]
 
+    // Go through the heads of the group
     for (Index h = 0; h < heads; ++h) {
       const Slow<const T> q = group[h].q, lse = group[h].lse, d_o = gradients[h].d_o;
       const Slow<T> dq = gradients[h].dq, delta = deltas[Range{h * rows, (h + 1) * rows}];
 
+      // Load the row tile, unless it sees no key of the column tile
       for (const Range i : tiles(rows, br)) {
         const TileKind kind = kind_of_tile(i, j, diagonal);
         if (kind == skip) continue;                                    // and so were all tiles above
@@ -58,6 +61,8 @@ template <class T> void backward(std::span<const Head<T>> group, std::span<const
         memory.atomic_add(multiply(k_t, view(ds)), transpose(dq[i]));  // dQ_I += tau dS K_J            [d x Br]
       }
     }
+
+    // Store the gradients of the column tile
     memory.store(scaled(std::move(dk_j), scale), dk[j]);
     memory.store(dv_j, dv[j]);
   }

@@ -16,12 +16,14 @@ inline Index kv_head(Index h, Index heads, Index kv_heads) {
 template <class T> void forward(const Head<T>& head, Memory& memory) {
   const auto& [q, k, v, o, lse, scale, br, bc, diagonal, watch] = head;
 
+  // Load the row tile; O, m and l are born on chip
   for (const Range i : tiles(q.rows(), br)) {
     const Tile q_i = scaled(memory.load_lanes(q[i]), scale);           // tau Q_I                       [Br x d]
     Tile o_i = memory.tile(i.size(), v.cols(), T(0));                  // O_I, not normalised           [Br x dv]
     Tile m_i = memory.tile(i.size(), 1, -infinity<T>);                 // maximum of the keys so far    [Br]
     Tile l_i = memory.tile(i.size(), 1, T(0));                         // their sum                     [Br]
 
+    // Load the column tile, unless no row sees it
     for (const Range j : tiles(k.rows(), bc)) {
       const TileKind kind = kind_of_tile(i, j, diagonal);
       if (kind == skip) break;                                         // and so are all tiles to the right

@@ -17,6 +17,7 @@ template <class T, int Br, int Bc, int D> struct Storage {
 
 // scale is tau log2(e): scores count in powers of 2. The 1 keeps nvcc from spilling registers for the sake of more blocks at a time.
 template <class T, int Br, int Bc, int D> __global__ void __launch_bounds__(2 * Br, 1) forward_tensor_core_kernel(const gpu::Problem x, const float scale) {
+  // Find the row tile of this block, and the rows of this warp
   constexpr int threads = 2 * Br;
   auto& sm = gpu::shared_storage<Storage<T, Br, Bc, D>>();
   const auto [tile, h, b] = gpu::place(gpu::tile_count(x.seq_q, Br), x.heads);
@@ -26,7 +27,8 @@ template <class T, int Br, int Bc, int D> __global__ void __launch_bounds__(2 * 
   const int r = first + lane / 4, c = lane % 4 * 2;  // of each 16 x 8 of S and O a thread has (r, c), (r, c + 1), (r + 8, c), (r + 8, c + 1)
   const int end = min(x.seq_k, min(i0 + Br, x.seq_q) + x.diagonal);  // keys that the last row sees; <= 0 if none
 
-  const auto fetch = [&](int j0) {                            // starts to copy a tile
+  // Start to copy a column tile
+  const auto fetch = [&](int j0) {
     if (j0 < end) {
       auto& to = sm.tile[j0 / Bc % 2];
       gpu::load_tile_async<threads>(to.k, k, j0, x.seq_k, x.head_dim);   // K_J                [Bc x d]
@@ -35,6 +37,7 @@ template <class T, int Br, int Bc, int D> __global__ void __launch_bounds__(2 * 
     gpu::copy_async_commit();
   };
 
+  // Load the row tile; O, m and l are born in registers
   gpu::load_tile_async<threads>(sm.rows(), q, i0, x.seq_q, x.head_dim);
   fetch(0);
   gpu::copy_async_wait();
@@ -45,6 +48,7 @@ template <class T, int Br, int Bc, int D> __global__ void __launch_bounds__(2 * 
   float o_i[D / 8][4] = {};                                   // O_I, not normalised           [16 x dv]
   float m[2] = {-INFINITY, -INFINITY}, l[2] = {0.0f, 0.0f};   // of the rows r and r + 8: maximum of the keys so far, and their sum
 
+  // Wait for the column tile, and start to copy the next one
   for (int j0 = 0; j0 < end; j0 += Bc) {                      // the tiles to the right are skipped
     __syncthreads();                                          // this tile is complete, and the one before no longer needed
     fetch(j0 + Bc);
