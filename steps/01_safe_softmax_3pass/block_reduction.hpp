@@ -5,6 +5,11 @@
 
 namespace flashsteps::step01 {
 
+/// The maximum over the block.
+/// @tparam Warps  warps of the block
+/// @param parts   room in shared memory for one number a warp
+/// @param value   this thread's
+/// @return the maximum over all threads
 template <int Warps> __device__ __forceinline__ float block_max(float (&parts)[Warps], float value) {
   value = gpu::warp_max(value);
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
@@ -13,6 +18,11 @@ template <int Warps> __device__ __forceinline__ float block_max(float (&parts)[W
   return value;
 }
 
+/// The sum over the block.
+/// @tparam Warps  warps of the block
+/// @param parts   room in shared memory for one number a warp
+/// @param value   this thread's
+/// @return the sum over all threads
 template <int Warps> __device__ __forceinline__ float block_sum(float (&parts)[Warps], float value) {
   value = gpu::warp_sum(value);
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;

@@ -4,7 +4,8 @@
 
 namespace flashsteps::step02 {
 
-/// forward.cu
+/// forward.cu: two sweeps over the keys, fp32
+/// @return its compiled shapes
 gpu::Kernels forward_kernels();
 
 }  // namespace flashsteps::step02

@@ -4,7 +4,8 @@
 
 namespace flashsteps::step03 {
 
-/// forward.cu
+/// forward.cu: one sweep over the keys, fp32
+/// @return its compiled shapes
 gpu::Kernels forward_kernels();
 
 }  // namespace flashsteps::step03

@@ -6,17 +6,24 @@
 namespace flashsteps::step04 {
 
 /// Attention of one head, in tiles of Br queries by Bc keys.
+/// @param head    Q [Nq x d], K [Nk x d] and V [Nk x dv] in; O [Nq x dv] and L [Nq] out
+/// @param memory  counts what is read, written and held on chip
+/// @throws DoesNotFit if the tiles need more room than there is on chip
 template <class T> void forward(const Head<T>& head, Memory& memory) {
   const auto& [q, k, v, o, lse, scale, br, bc, diagonal, watch] = head;
+
+  // Start without a key: O = 0, m = -inf, l = 0
   const Workspace<T> m(tensor::m, q.rows()), l(tensor::l, q.rows());   // in slow memory                [Nq]
   memory.fill(o, 0);
   memory.fill(m, -infinity<T>);
   memory.fill(l, 0);
 
+  // Load the column tile
   for (const Range j : tiles(k.rows(), bc)) {
     const auto k_j = memory.load(k[j]);                                // K_J                           [Bc x d]
     const auto v_j = memory.load(v[j]);                                // V_J                           [Bc x dv]
 
+    // Load the row tile, and what was summed so far
     for (const Range i : tiles(q.rows(), br)) {
       const Tile q_i = scaled(memory.load_lanes(q[i]), scale);         // tau Q_I                       [Br x d]
       Tile o_i = memory.load_lanes(o[i]);                              // O_I, normalised               [Br x dv]

@@ -6,6 +6,9 @@
 namespace flashsteps::step05 {
 
 /// Attention of one head, in tiles of Br queries by Bc keys.
+/// @param head    Q [Nq x d], K [Nk x d] and V [Nk x dv] in; O [Nq x dv] and L [Nq] out
+/// @param memory  counts what is read, written and held on chip
+/// @throws DoesNotFit if the tiles need more room than there is on chip
 template <class T> void forward(const Head<T>& head, Memory& memory) {
   const auto& [q, k, v, o, lse, scale, br, bc, diagonal, watch] = head;
 

@@ -4,9 +4,11 @@
 
 namespace flashsteps::step05 {
 
-/// forward.cu
+/// forward.cu: fp32
+/// @return its compiled shapes
 gpu::Kernels forward_kernels();
-/// forward_tensor_core.cu
+/// forward_tensor_core.cu: half and bfloat16
+/// @return its compiled shapes
 gpu::Kernels forward_tensor_core_kernels();
 
 }  // namespace flashsteps::step05

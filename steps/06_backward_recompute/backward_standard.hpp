@@ -5,6 +5,10 @@
 namespace flashsteps::step06 {
 
 /// Gradients of one head from Q, K, V and the stored P [Nq x Nk].
+/// @param head       Q, K and V, in
+/// @param p          weights [Nq x Nk], in: 0 where a row may not see a key
+/// @param gradients  dO [Nq x dv], or dL too, in; dQ [Nq x d], dK [Nk x d] and dV [Nk x dv] out
+/// @param memory     counts what is read, written and held on chip
 template <class T> void backward_standard(const Head<T>& head, const Slow<const T>& p, const Gradients<T>& gradients, Memory& memory) {
   const auto& [q, k, v, o, lse, scale, br, bc, diagonal, watch] = head;
   const auto& [d_o, d_lse, dq, dk, dv] = gradients;
@@ -32,6 +36,9 @@ template <class T> void backward_standard(const Head<T>& head, const Slow<const 
 }
 
 /// What the standard forward pass leaves behind for it: P = exp(S - L), from a forward pass that kept L alone.
+/// @param head    Q, K and L, in
+/// @param p       weights [Nq x Nk], out
+/// @param memory  counts what is read, written and held on chip
 template <class T> void store_probabilities(const Head<T>& head, const Slow<T>& p, Memory& memory) {
   const auto& [q, k, v, o, lse, scale, br, bc, diagonal, watch] = head;
   memory.multiply(scale, q, transpose(k), p);                          // S = tau Q K^T

@@ -7,12 +7,18 @@ namespace flashsteps::step08 {
 
 /// The head of K and V that query head h reads (8): the heads of a group stand side by side.
 /// One group is MHA with a key-value head of its own for each (g = 1), MQA where all share one (g = heads), GQA between.
+/// @param h               query head, below heads
+/// @param heads,kv_heads  how many there are of either; the first is a multiple of the second
+/// @return h / g, where g = heads / kv_heads
 inline Index kv_head(Index h, Index heads, Index kv_heads) {
   const Index g = heads / kv_heads;                                    // heads in a group
   return h / g;
 }
 
 /// Attention of one query head, whose K and V are those of its group: row i sees the keys j <= i + diagonal.
+/// @param head    Q [Nq x d], K [Nk x d] and V [Nk x dv] in; O [Nq x dv] and L [Nq] out
+/// @param memory  counts what is read, written and held on chip
+/// @throws DoesNotFit if the tiles need more room than there is on chip
 template <class T> void forward(const Head<T>& head, Memory& memory) {
   const auto& [q, k, v, o, lse, scale, br, bc, diagonal, watch] = head;
 

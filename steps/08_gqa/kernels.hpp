@@ -4,11 +4,14 @@
 
 namespace flashsteps::step08 {
 
-/// forward.cu
+/// forward.cu: fp32
+/// @return its compiled shapes
 gpu::Kernels forward_kernels();
-/// forward_tensor_core.cu
+/// forward_tensor_core.cu: half and bfloat16
+/// @return its compiled shapes
 gpu::Kernels forward_tensor_core_kernels();
-/// backward.cu
+/// backward.cu: column order over the heads of a group, with atomic additions to dQ
+/// @return its compiled shapes
 gpu::Kernels backward_kernels();
 
 }  // namespace flashsteps::step08
