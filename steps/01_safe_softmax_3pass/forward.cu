@@ -17,7 +17,8 @@ template <int D> struct Storage {
   float maxima[threads / 32], sums[threads / 32];
 };
 
-/// s = tau q . k_j for the key of this thread, -inf where there is none. K passes through shared memory so that neighbours read neighbours.
+/// s = tau q . k_j for the key of this thread, -inf where there is none.
+/// K passes through shared memory, so that neighbours read neighbours.
 template <int D> __device__ __forceinline__ float score(Storage<D>& sm, const gpu::Matrix<const float>& k, int j0, const gpu::Problem& x) {
   float s = 0.0f;
   for (int x0 = 0; x0 < x.head_dim; x0 += slice) {
@@ -31,6 +32,7 @@ template <int D> __device__ __forceinline__ float score(Storage<D>& sm, const gp
 
 // 4 blocks a multiprocessor: a thread may have 128 registers, and nothing spills
 template <int D> __global__ void __launch_bounds__(threads, 4) forward_kernel(const gpu::Problem x) {
+  // Find the query of this block
   auto& sm = gpu::shared_storage<Storage<D>>();
   const auto [i, h, b] = gpu::place(x.seq_q, x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);
@@ -68,6 +70,7 @@ template <int D> __global__ void __launch_bounds__(threads, 4) forward_kernel(co
     }
   }
 
+  // Store the row
 #pragma unroll
   for (int n = 0; n < columns; ++n)
     if (t + threads * n < x.value_dim) o(i, t + threads * n) = l == 0.0f ? 0.0f : o_i[n];  // a row that saw no key is 0 (E1)

@@ -36,6 +36,7 @@ template <int D> __global__ void __launch_bounds__(threads) scores_kernel(const 
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const int i0 = place / column_tiles * tile, j0 = place % column_tiles * tile;
 
+  // Score 32 queries with 32 keys
   gpu::load_tile(sm.q, q, i0, x.seq_q, x.head_dim, x.scale);  // tau Q_I                       [Br x d]
   gpu::load_tile(sm.k, k, j0, x.seq_k, x.head_dim);           // K_J                           [Bc x d]
   __syncthreads();                                            // both tiles are complete
@@ -51,6 +52,7 @@ __global__ void __launch_bounds__(threads) softmax_kernel(const gpu::Problem x, 
   const auto p = gpu::matrix<float>(weights, b, h), lse = gpu::matrix<float>(x.lse, b, h);
   const int t = int(threadIdx.x);
 
+  // Pass over a row of S three times
   float m = -INFINITY, l = 0.0f;
   for (int j = t; j < x.seq_k; j += threads) m = fmaxf(m, s(i, j));                // pass 1: m = max s
   m = block_max(sm.maxima, m);

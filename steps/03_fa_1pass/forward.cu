@@ -16,6 +16,7 @@ struct Storage {
 
 // 4 blocks a multiprocessor: a thread may have 128 registers, and nothing spills
 template <int D> __global__ void __launch_bounds__(warps * 32, 4) forward_kernel(const gpu::Problem x) {
+  // Find the query of this warp
   auto& sm = gpu::shared_storage<Storage>();
   const auto [tile, h, b] = gpu::place(gpu::tile_count(x.seq_q, warps), x.heads);
   const auto q = gpu::matrix<const float>(x.q, b, h), k = gpu::matrix<const float>(x.k, b, h), v = gpu::matrix<const float>(x.v, b, h);

@@ -21,6 +21,7 @@ template <int Br, int Bc, int D, int W> struct Storage {
 
 /// Every warp has Bc / W keys of a tile and sees all its queries, a lane each. Then the warps share the rows for the merge.
 template <int Br, int Bc, int D, int W> __global__ void __launch_bounds__(W * 32) forward_kernel(const gpu::Problem x, float* const m, float* const l) {
+  // Find the head of this block
   static_assert(Br == 32 && D % slice == 0);
   constexpr int keys = Bc / W, rows = Br / W;
   auto& sm = gpu::shared_storage<Storage<Br, Bc, D, W>>();
@@ -35,10 +36,12 @@ template <int Br, int Bc, int D, int W> __global__ void __launch_bounds__(W * 32
     for (int c = lane; c < x.value_dim; c += 32) o(i, c) = 0.0f;
   for (int i = threadIdx.x; i < x.seq_q; i += blockDim.x) m[head + i] = -INFINITY, l[head + i] = 0.0f;
 
+  // Load the column tile
   for (int j0 = 0; j0 < x.seq_k; j0 += Bc) {
     gpu::load_tile(sm.k, k, j0, x.seq_k, x.head_dim);              // K_J                           [Bc x d]
     gpu::load_tile(sm.v, v, j0, x.seq_k, x.value_dim);             // V_J                           [Bc x dv]
 
+    // Load the row tile
     for (int i0 = 0; i0 < x.seq_q; i0 += Br) {
       gpu::load_tile(sm.q, q, i0, x.seq_q, x.head_dim, x.scale);   // tau Q_I                       [Br x d]
       __syncthreads();                                             // the tiles are complete
@@ -61,6 +64,8 @@ template <int Br, int Bc, int D, int W> __global__ void __launch_bounds__(W * 32
         if (j0 + warp * keys + n >= x.seq_k) p[n] = -INFINITY;
         top = fmaxf(top, p[n]);
       }
+
+      // Exchange the maxima, then the sums
       sm.top[warp][lane] = top;                                    // written: W Br
       __syncthreads();                                             // every warp needs the maxima of all
 #pragma unroll
@@ -75,6 +80,7 @@ template <int Br, int Bc, int D, int W> __global__ void __launch_bounds__(W * 32
 
       float al = 0.0f, beta = 0.0f, l_new = 0.0f;                  // of the row of this lane, in the warp that owns it
       for (int c0 = 0; c0 < x.value_dim; c0 += slice) {
+        // Exchange a slice of the products
 #pragma unroll 8
         for (int c = 0; c < slice; ++c) {
           float pv = 0.0f;

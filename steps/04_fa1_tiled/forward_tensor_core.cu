@@ -26,6 +26,7 @@ struct Workspace {
 /// Every warp has Bc / W keys of a tile and sees all its queries. Then the warps share the rows for the merge, a lane each.
 template <class T, int Br, int Bc, int D, int W>
 __global__ void __launch_bounds__(W * 32, 1) forward_tensor_core_kernel(const gpu::Problem x, const Workspace work) {
+  // Find the head of this block
   constexpr int threads = W * 32, keys = Bc / W, rows = Br / W;
   static_assert((Br == 16 || Br == 32) && keys % 16 == 0 && D % slice == 0);
   auto& sm = gpu::shared_storage<Storage<T, Br, Bc, D, W>>();
@@ -44,10 +45,12 @@ __global__ void __launch_bounds__(W * 32, 1) forward_tensor_core_kernel(const gp
     for (int y = lane; y < x.value_dim; y += 32) sums(i, y) = 0.0f;
   for (int i = threadIdx.x; i < x.seq_q; i += threads) m[i] = -INFINITY, l[i] = 0.0f;
 
+  // Load the column tile
   for (int j0 = 0; j0 < x.seq_k; j0 += Bc) {
     gpu::load_tile_async<threads>(sm.k, k, j0, x.seq_k, x.head_dim);   // K_J                     [Bc x d]
     gpu::load_tile_async<threads>(sm.v, v, j0, x.seq_k, x.value_dim);  // V_J                     [Bc x dv]
 
+    // Load the row tile
     for (int i0 = 0; i0 < x.seq_q; i0 += Br) {
       gpu::load_tile_async<threads>(sm.q, q, i0, x.seq_q, x.head_dim);  // Q_I                    [Br x d]
       gpu::copy_async_commit();
