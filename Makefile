@@ -7,6 +7,8 @@
 ##   make build                   build the eight programs
 ##   make step01 ... step08       build and run one step; ARGS='--help' passes arguments
 ##   make diff FROM=04 TO=05      what changes from one step to another; KERNELS=1 adds the .cu files
+##   make docs                    make the site: build/docs/html/index.html, which needs no network
+##   make site                    make it, and test it in a Chromium without a window
 ##   make ptxas                   compile every kernel with nvcc: no spills, no warnings, the tensor-core instructions
 ##   make gpu                     on a GPU: run the kernel tests and time the kernels; build/gpu.md, build/gpu.json
 ##   make gpu-check               on a GPU: the kernel tests under compute-sanitizer
@@ -33,7 +35,7 @@ steps := $(notdir $(wildcard steps/[0-9][0-9]_*))
 numbers := $(foreach step,$(steps),$(firstword $(subst _, ,$(step))))
 folder = $(notdir $(wildcard steps/$(1)_*))
 
-.PHONY: help run build test ptxas gpu gpu-check bench ladder diff format clean
+.PHONY: help run build test docs site ptxas gpu gpu-check bench ladder diff format clean
 help:
 	@sed -n 's/^## \{0,1\}//p' Makefile
 
@@ -55,6 +57,15 @@ test:
 	cmake --preset test
 	cmake --build --preset test -j $(JOBS)
 	ctest --preset test
+
+docs:
+	@bash .ci/packages docs
+	cmake --preset test
+	cmake --build --preset docs -j $(JOBS)
+
+site: docs
+	@bash .ci/packages site || echo "Without Chromium the tests of the site are skipped." >&2
+	ctest --preset site
 
 ptxas:
 	@bash .ci/packages test
