@@ -78,9 +78,10 @@ def block_of(path, title):
     indent = len(lines[at[0]]) - len(lines[at[0]].lstrip())
     block = []
     for line in lines[at[0] :]:
-        if not line.strip() or len(line) - len(line.lstrip()) < indent:
+        pragma = line.startswith("#")  # stands at the margin in the middle of a block
+        if not line.strip() or len(line) - len(line.lstrip()) < indent and not pragma:
             break
-        block.append(line[indent:])
+        block.append(line if pragma else line[indent:])
     if all(line.lstrip().startswith("//") for line in block):
         raise Fault(f"{path}: no code follows the comment “{title}”")
     return block
