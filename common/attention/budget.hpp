@@ -11,22 +11,32 @@
 
 namespace flashsteps {
 
-/// The type in which the definition is evaluated beside results in T.
+/// @cond
 template <class T> struct WiderType { using type = double; };
 template <> struct WiderType<double> { using type = long double; };
+/// @endcond
+/// The type in which the definition is evaluated beside results in T: double for float, long double for double.
 template <class T> using Wider = typename WiderType<T>::type;
 
 /// The results that are judged.
 enum class Result { o, lse, dq, dk, dv };
+/// What programs call them, by number.
 inline constexpr std::array<const char*, 5> result_text{"o", "lse", "dq", "dk", "dv"};
 
 /// Where a step's results lie. Those that are missing are not judged.
-template <class T> struct Results { Raw<T> o, lse, dq, dk, dv; };
+template <class T> struct Results {
+  /// @{
+  Raw<T> o, lse, dq, dk, dv;  ///< one result [rows x cols]
+  /// @}
+};
 
 /// The type that S, P and O are rounded to, where it is narrower than T, in which everything is multiplied and summed.
 template <class T> struct Rounding {
-  double unit = std::numeric_limits<T>::epsilon() / 2;  // half the distance of 1 to the next number
-  T (*round)(T) = nullptr;                              // none
+  double unit = std::numeric_limits<T>::epsilon() / 2;  ///< half the distance of 1 to the next number
+  T (*round)(T) = nullptr;                              ///< to that type and back; none: it is T
+  /// Rounds n numbers from x on.
+  /// @param x  the first of them
+  /// @param n  how many
   void operator()(T* x, Index n) const {
     for (Index i = 0; round && i < n; ++i) x[i] = round(x[i]);
   }
@@ -35,8 +45,12 @@ template <class T> struct Rounding {
 /// The distances of a step and of standard attention from the definition, over the heads that were added.
 template <class T> class Judgement {
  public:
+  /// @param rounding  of S, P and O, in the step and in standard attention beside it
   explicit Judgement(const Rounding<T>& rounding = {}) : rounding_(rounding) {}
 
+  /// The heads of both.
+  /// @param other  is added
+  /// @return *this
   Judgement& operator+=(const Judgement& other) {
     for (int r = 0; r < 5; ++r) error_[r] = worse(other.error_[r], error_[r]), naive_[r] = std::max(other.naive_[r], naive_[r]);
     for (auto member : {&Judgement::a_, &Judgement::g_, &Judgement::k_, &Judgement::v_, &Judgement::pq_, &Judgement::pdo_, &Judgement::scale_})
@@ -44,6 +58,8 @@ template <class T> class Judgement {
     return *this;
   }
   /// The error of one result beside its budget.
+  /// @param result  which one
+  /// @return its largest error, and 2 or 3 times what is allowed for it
   Comparison of(Result result) const {
     const double u = rounding_.unit;
     const std::array<double, 5> s{v_ * (1 + a_), 1 + a_, scale_ * (1 + a_) * g_ * k_, scale_ * (1 + a_) * g_ * pq_, (1 + a_) * pdo_};
@@ -52,10 +68,18 @@ template <class T> class Judgement {
   }
 
   /// Judges the rows `rows` of one head; gradients then count the contributions of these rows alone.
+  /// @param head     Q, K, V, with gradients dO
+  /// @param results  what the step computed
+  /// @param rows     query rows
+  /// @return *this
   Judgement& add(const RawHead<T>& head, const Results<T>& results, const std::vector<Index>& rows) {
     return add_group(std::vector<RawHead<T>>{head}, std::vector<Results<T>>{results}, rows);
   }
   /// Judges the heads that share K and V, whose dK and dV are sums over them: results[0] holds those.
+  /// @param heads    the query heads
+  /// @param results  of each
+  /// @param rows     query rows, the same of each head
+  /// @return *this
   Judgement& add_group(const std::vector<RawHead<T>>& heads, const std::vector<Results<T>>& results, const std::vector<Index>& rows) {
     using R = Wider<T>;
     if (heads.empty()) return *this;
@@ -92,6 +116,10 @@ template <class T> class Judgement {
   }
 
   /// One row of standard attention in T, with Eigen's products.
+  /// @param head      Q, K and V
+  /// @param i         the row
+  /// @param rounding  of S, P and O
+  /// @return P, O and L of this row
   static RowResult<T> naive_row(const RawHead<T>& head, Index i, const Rounding<T>& rounding = {}) {
     const Index keys = head.keys(i);
     RowResult<T> row{std::vector<T>(keys), std::vector<T>(head.value_dim, T(0)), -std::numeric_limits<T>::infinity()};

@@ -10,30 +10,46 @@ namespace flashsteps {
 
 /// A matrix as it lies in memory: row i begins at data + i stride.
 template <class T> struct Raw {
-  const T* data = nullptr;
-  Index stride = 0;
+  const T* data = nullptr;  ///< the first element; nullptr if the matrix is missing
+  Index stride = 0;         ///< elements from one row to the next
+  /// An element.
+  /// @param i,x  its row and column
+  /// @return it
   const T& operator()(Index i, Index x) const { return data[i * stride + x]; }
 };
 
 /// One head, for the definition. d_o and d_lse may be missing.
 template <class T> struct RawHead {
-  Raw<T> q, k, v, d_o, d_lse;     // [Nq x d]  [Nk x d]  [Nk x dv]  [Nq x dv]  [Nq x 1]
-  Index seq_q, seq_k, head_dim, value_dim;
-  T scale;
-  Index diagonal;                 // row i sees the keys j <= i + diagonal
+  Raw<T> q,         ///< queries                    [Nq x d]
+      k,            ///< keys                       [Nk x d]
+      v,            ///< values                     [Nk x dv]
+      d_o,          ///< gradient of O, or missing  [Nq x dv]
+      d_lse;        ///< gradient of L, or missing  [Nq x 1]
+  Index seq_q,      ///< Nq
+      seq_k,        ///< Nk
+      head_dim,     ///< d
+      value_dim;    ///< dv
+  T scale;          ///< tau, the factor of Q K^T
+  Index diagonal;   ///< row i sees the keys j <= i + diagonal
 
   /// How many keys row i sees.
+  /// @param i  the row
+  /// @return 0 to seq_k
   Index keys(Index i) const { return std::min(seq_k, std::max<Index>(0, i + diagonal + 1)); }
 };
 
 /// Attention of one row in the number type R.
 template <class R> struct RowResult {
-  std::vector<R> p, o;            // weights of the keys that it sees; [dv]
-  R lse;
+  std::vector<R> p,  ///< weights of the keys that it sees
+      o;             ///< [dv]
+  R lse;             ///< L
 };
 
 /// Row i of O and L: S_ij = scale q_i . k_j, L_i = log sum exp S_ij, P_ij = exp(S_ij - L_i), o_i = sum P_ij v_j. A row without a
 /// score above -inf is 0 and has L = -inf (E1).
+/// @param head  the head, whose numbers are converted to R first
+/// @param i     the row
+/// @return P, O and L of this row
 template <class R, class T> RowResult<R> define_row(const RawHead<T>& head, Index i) {
   using std::exp, std::log;
   const R minus_infinity = -std::numeric_limits<R>::infinity();
@@ -64,13 +80,21 @@ template <class R, class T> RowResult<R> define_row(const RawHead<T>& head, Inde
 
 /// Gradients in the number type R, summed over the rows that were added.
 template <class R> struct GradientSums {
-  std::vector<R> dq, dk, dv;      // [Nq x d]  [Nk x d]  [Nk x dv]
+  std::vector<R> dq,  ///< [Nq x d]
+      dk,             ///< [Nk x d]
+      dv;             ///< [Nk x dv]
+  /// Zeros.
+  /// @param head  whose sizes they have
   template <class T> explicit GradientSums(const RawHead<T>& head)
       : dq(head.seq_q * head.head_dim, R(0)), dk(head.seq_k * head.head_dim, R(0)), dv(head.seq_k * head.value_dim, R(0)) {}
 };
 
 /// Adds what row i contributes: dS_ij = P_ij (do_i . v_j - do_i . o_i + dL_i); dq_i = scale sum_j dS_ij k_j,
 /// dk_j += scale dS_ij q_i, dv_j += P_ij do_i. A row that saw no key contributes nothing (E1).
+/// @param head  the head, with d_o
+/// @param i     the row
+/// @param row   what define_row says of it
+/// @param sums  what is added to
 template <class R, class T> void define_gradient_row(const RawHead<T>& head, Index i, const RowResult<R>& row, GradientSums<R>& sums) {
   if (row.lse == -std::numeric_limits<R>::infinity()) return;
   R delta(0);

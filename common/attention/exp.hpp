@@ -10,6 +10,8 @@ namespace flashsteps {
 
 /// e^x for x <= 88 (float), 709 (double), relative error below 2e-7 and 4e-16 near 0: exactly 1 at 0, exactly 0 far below and at
 /// -inf; NaN stays NaN.
+/// @param x  a packet
+/// @return e^x, lane by lane
 // Adding 1.5 * 2^23 rounds x log2(e) to n and leaves n in the low bits: they become the exponent of 2^n, a polynomial gives 2^f,
 // |f| <= 1/2. The coefficients of float are a minimax fit, those of double Taylor's.
 template <class T> [[gnu::always_inline]] inline Packet<T> packet_exp(Packet<T> x) {

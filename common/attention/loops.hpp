@@ -6,17 +6,24 @@
 namespace flashsteps {
 
 /// sum += x y: the one operation that a matrix product consists of. A number type that counts may overload it.
+/// @param sum,x  packets
+/// @param y      a number, the factor of every lane
 template <class T> [[gnu::always_inline]] inline void add_term(Packet<T>& sum, const Packet<T>& x, const T& y) {
   sum = multiply_add<T>(x, broadcast<T>(y), sum);
 }
 
 /// The same for single numbers, with the same bits.
+/// @param sum,x,y  numbers
 template <class T> inline void add_number(T& sum, const T& x, const T& y) {
   if constexpr (lanes<T> > 1) sum = multiply_add_number(x, y, sum);
   else add_term(sum, x, y);
 }
 
 /// Calls body<P>(p) for P packets at a time from packet p on: 4 (or `most`), then 2, then 1 for what is left.
+/// @tparam most    4 or 2
+/// @tparam Body    `void operator()<int P>(Index p)`
+/// @param packets  how many there are
+/// @param body     is called for each run of them
 template <class T, int most = 4, class Body> [[gnu::always_inline]] inline void for_packets(Index packets, Body body) {
   Index p = 0;
   if constexpr (lanes<T> > 1) {
@@ -28,7 +35,13 @@ template <class T, int most = 4, class Body> [[gnu::always_inline]] inline void 
 }
 
 /// update(c, sum, p) for P packets, from p on, of W columns at a time, from j on, and the sums of A B that belong there.
-/// Each sum starts from zero and lives in a register. Returns the first column that is left over.
+/// Each sum starts from zero and lives in a register.
+/// @tparam P,W     packets of rows and columns at a time
+/// @tparam Update  `void(Packet<T>& c, const Packet<T>& sum, Index p)`
+/// @param a,b,c    [m x n], [n x q] and [m x q]
+/// @param update   is called for each packet of C
+/// @param p,j      the first packet of rows and the first column
+/// @return the first column that is left over: fewer than W are
 template <int P, int W, class T, class Update> [[gnu::noinline]] Index columns(const Tile<T>& a, View<T> b, Tile<T>& c, Update update, Index p, Index j) {
   const Index terms = a.cols(), a_stride = a.packets(), c_stride = c.packets();  // copies, for a store through a packet may alias everything
   for (; j + W <= b.cols; j += W) {
@@ -59,6 +72,11 @@ template <int P, int W, class T, class Update> [[gnu::noinline]] Index columns(c
 }
 
 /// Is every number finite? A finite number times 0 is 0, any other NaN.
+/// @param data    the first number
+/// @param lines   runs of numbers
+/// @param length  numbers of a line
+/// @param stride  numbers from one line to the next
+/// @return is it so?
 template <class T> [[gnu::noinline]] bool all_finite(const T* data, Index lines, Index length, Index stride) {
   LoosePacket<T> sum[4] = {LoosePacket<T>{}, LoosePacket<T>{}, LoosePacket<T>{}, LoosePacket<T>{}};
   T rest(0);
@@ -77,11 +95,16 @@ template <class T> [[gnu::noinline]] bool all_finite(const T* data, Index lines,
   else rest += all;
   return rest == T(0);
 }
+/// The same of a view.
+/// @param x  any shape
+/// @return is it so?
 template <class T> bool all_finite(const View<T>& x) {
   return x.col_stride == 1 ? all_finite(x.data, x.rows, x.cols, x.row_stride) : all_finite(x.data, x.cols, x.rows, x.col_stride);
 }
 
 /// The product over what is there (E2), term by term in the same order: for tiles in which NaN or infinity stands beside what is masked.
+/// @param a,b,c   [m x n], [n x q] and [m x q]
+/// @param update  `void(Packet<T>& c, const Packet<T>& sum, Index p)`: is called for each packet of C
 template <class T, class Update> [[gnu::noinline]] void product_over_present(const Tile<T>& a, const View<T>& b, Tile<T>& c, Update update) {
   std::vector<T> column(c.packets() * lanes<T>);
   for (Index j = 0; j < b.cols; ++j) {
@@ -99,6 +122,8 @@ template <class T, class Update> [[gnu::noinline]] void product_over_present(con
 }
 
 /// update(c, sum, p) for every packet of C and the sums of A B that belong there.
+/// @param a,b,c   [m x n], [n x q] and [m x q]
+/// @param update  `void(Packet<T>& c, const Packet<T>& sum, Index p)`: is called for each packet of C
 template <class T, class Update> void product(const Tile<T>& a, const View<T>& b, Tile<T>& c, Update update) {
   if (!a.present.all() && !all_finite(b)) return product_over_present(a, b, c, update);
   if (b.present && !all_finite(view(a))) return product_over_present(a, b, c, update);
@@ -114,6 +139,8 @@ template <class T, class Update> void product(const Tile<T>& a, const View<T>& b
 }
 
 /// c = f(c, packet, column) for every packet of a tile
+/// @param c  any shape
+/// @param f  `Packet<T>(const Packet<T>& c, Index packet, Index column)`
 template <class T, class F> [[gnu::always_inline]] inline void each(Tile<T>& c, F f) {
   for (Index j = 0; j < c.cols(); ++j)
     for (Index p = 0; p < c.packets(); ++p) c.column(j)[p] = f(c.column(j)[p], p, j);
@@ -121,6 +148,8 @@ template <class T, class F> [[gnu::always_inline]] inline void each(Tile<T>& c, 
 
 /// store(p, sum) for every packet of rows: the columns summed one after another, so that a row's sum does not depend on how many
 /// columns follow. (Eigen's rowwise().sum() groups them by their count.)
+/// @param s      any shape
+/// @param store  `void(Index p, const Packet<T>& sum)`
 template <class T, class Store> [[gnu::always_inline]] inline void sum_columns(const Tile<T>& s, Store store) {
   for_packets<T>(s.packets(), [&]<int P>(Index p) {
     Packet<T> sum[P];
@@ -135,6 +164,8 @@ template <class T, class Store> [[gnu::always_inline]] inline void sum_columns(c
 }
 
 /// E6: the shift of a row that has seen no key is 0, so that E(-inf, -inf) = 0.
+/// @param m  maxima of rows
+/// @return m, with 0 for -inf
 template <class T> Packet<T> guarded(const Packet<T>& m) { return m == Packet<T>{} - infinity<T> ? Packet<T>{} : m; }
 
 }  // namespace flashsteps

@@ -34,7 +34,8 @@ template <> inline constexpr int lanes<float> = simd_bytes / sizeof(float);
 template <> inline constexpr int lanes<double> = simd_bytes / sizeof(double);
 /// @}
 
-/// @cond  The compiler's vector of N numbers: `type`, and `unaligned`, which may start anywhere; one number is a vector of itself
+// The compiler's vector of N numbers: `type`, and `unaligned`, which may start anywhere; one number is a vector of itself
+/// @cond
 template <class T, int N> struct Simd {
   typedef T type __attribute__((vector_size(sizeof(T) * N), may_alias));
   typedef T unaligned __attribute__((vector_size(sizeof(T) * N), may_alias, aligned(alignof(T))));

@@ -29,7 +29,7 @@ class tiles {
   /// @param size  rows of a tile, at least 1
   tiles(Index n, Index size) : n_(n), size_(std::min(size, std::max<Index>(n, 1))) {}
 
-  /// @cond  Where the loop is
+  /// @cond
   struct Iterator {
     Index at, n, size;
     Range operator*() const { return {at, std::min(at + size, n)}; }
