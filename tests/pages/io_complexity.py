@@ -70,6 +70,28 @@ def square_tiling(d):
     return 2 * tn * N * d + N + td * N * N + tn * N * d + N * N + N + N * d
 
 
+def first(moves):
+    """The first head dimension from which on an algorithm moves as much as standard attention."""
+    below = [moves(d) < with_lse(d) for d in range(8, 600)]
+    assert below == sorted(below, reverse=True)
+    return 8 + below.index(False)
+
+
+def paper(d):
+    return fa1(N, d, ceil_div(HALF, 4 * d)) + 3 * N
+
+
+def square_tiles(d):
+    b = isqrt(HALF)
+    while 4 * b * d + b * b + 3 * b > HALF:
+        b -= 1
+    return 2 * N * d + N + 2 * ceil_div(N, b) * N * d
+
+
+def tall_tiles(d):
+    return 2 * N * d + N + 2 * ceil_div(N, (HALF - 32 * d) // (2 * d + 19)) * N * d
+
+
 def gigabytes(count, bc):
     """1024 heads: matrices of 2 bytes, m and l of 4."""
     statistics = count(1024, 0, bc)
@@ -103,6 +125,9 @@ NUMBERS = {
     "181.0": lambda: sqrt(HALF / 3),
     "256.0": lambda: sqrt(ARTICLE / 3),
     "156.8": lambda: sqrt(FLOAT / 2),
+    "181": lambda: first(paper),
+    "213": lambda: first(square_tiles),
+    "293": lambda: first(tall_tiles),
     "0.040": lambda: paper_peeled(32) / standard(N, 32),
     "0.147": lambda: paper_peeled(64) / standard(N, 64),
     "0.505": lambda: paper_peeled(128) / standard(N, 128),
