@@ -12,6 +12,8 @@ namespace flashsteps::gpu {
 /// call it by its name.
 template <class T> class Buffer {
  public:
+  /// @param n     elements
+  /// @param name  in messages
   explicit Buffer(std::size_t n, const char* name = "buffer")
       : base_(static_cast<unsigned char*>(allocate_device(sizeof(T) * n + 2 * guard))), n_(n), name_(name) {
     fill_device(base_, guard_byte, guard);
@@ -19,7 +21,10 @@ template <class T> class Buffer {
     fill_device(base_ + guard + bytes(), guard_byte, guard);
     name_device_memory(data(), bytes(), guard, name);
   }
+  /// @param values  what it starts with
+  /// @param name    in messages
   explicit Buffer(const std::vector<T>& values, const char* name = "buffer") : Buffer(values.size(), name) { upload(values); }
+  /// @param from  owns nothing afterwards
   Buffer(Buffer&& from) noexcept : base_(std::exchange(from.base_, nullptr)), n_(from.n_), name_(std::move(from.name_)) {}
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -30,16 +35,24 @@ template <class T> class Buffer {
     release_device(base_);
   }
 
+  /// @{
+  /// @return the first element, in device memory, aligned to 256 bytes
   T* data() { return reinterpret_cast<T*>(base_ + guard); }
   const T* data() const { return reinterpret_cast<const T*>(base_ + guard); }
-  std::size_t size() const { return n_; }
+  /// @}
+  std::size_t size() const { return n_; }  ///< @return elements
 
+  /// Copies to the device.
+  /// @param values  as many as the buffer has elements
+  /// @throws std::runtime_error if they are not
   void upload(const std::vector<T>& values) {
     if (values.size() != n_) throw std::runtime_error("'" + name_ + "' has " + std::to_string(n_) + " elements, not " + std::to_string(values.size()));
     if (n_ != 0) copy_to_device(data(), values.data(), bytes());
   }
 
-  /// What the kernels left. Throws what went wrong in them, and where a guard was written.
+  /// What the kernels left.
+  /// @return a copy of the elements
+  /// @throws std::runtime_error says what went wrong in them, or where a guard was written
   std::vector<T> download() const {
     check_guards();
     std::vector<T> values(n_);
@@ -47,6 +60,8 @@ template <class T> class Buffer {
     return values;
   }
 
+  /// Looks at both guards.
+  /// @throws std::runtime_error says where one was written
   void check_guards() const {
     std::array<unsigned char, guard> before, after;
     copy_guard_from_device(before.data(), base_, guard);

@@ -19,15 +19,18 @@ namespace flashsteps::gpu {
 #if defined(__CUDACC__)
 /// The CPU layer notes the lines of calls in default arguments. Here there is nothing to note.
 struct Site {};
+/// @return nothing to note
 __host__ __device__ constexpr Site here() { return {}; }
 #else
 using cuda_on_cpu::here;
 using cuda_on_cpu::Site;
 #endif
 
-constexpr unsigned full_warp = 0xffffffffu;
+constexpr unsigned full_warp = 0xffffffffu;  ///< the mask of all 32 lanes
 
 /// The block's dynamic shared memory as one struct. Launch with at least sizeof(T) bytes; the CPU layer refuses less.
+/// @param site  the line of the call: to be left out
+/// @return that struct, which starts unwritten
 template <class T> __device__ __forceinline__ T& shared_storage([[maybe_unused]] Site site = here()) {
 #if defined(__CUDACC__)
   extern __shared__ __align__(128) unsigned char flashsteps_shared_bytes[];
@@ -37,6 +40,10 @@ template <class T> __device__ __forceinline__ T& shared_storage([[maybe_unused]]
 #endif
 }
 
+/// @{
+/// A function of the toolkit under nvcc.
+/// @param x  a number
+/// @return its value at x
 // On the CPU with the layer's own arithmetic, so that bits depend neither on the machine nor on the C library
 #if defined(__CUDACC__)
 __device__ __forceinline__ float exp(float x) { return expf(x); }
@@ -47,18 +54,27 @@ inline float exp(float x) { return cuda_on_cpu::exp_of(x); }
 inline float exp2(float x) { return cuda_on_cpu::exp2_of(x); }
 inline float log(float x) { return cuda_on_cpu::log_of(x); }
 #endif
+/// @}
 
 #if defined(__CUDACC__)
 /// Throws what CUDA says when a call fails.
+/// @param error  what the call returned
+/// @param call   its name
+/// @throws std::runtime_error unless error is cudaSuccess
 inline void check(cudaError_t error, const char* call) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
 }
 #endif
 
 /// A parameter that takes no part in the deduction of template arguments.
-template <class T> struct NotDeduced { using type = T; };
+template <class T> struct NotDeduced { using type = T; /**< T */ };
 
-/// kernel<<<grid, block, shared_bytes>>>(arguments...), checked: throws what is wrong with the launch.
+/// `kernel<<<grid, block, shared_bytes>>>(arguments...)`, checked.
+/// @param kernel        a __global__ function
+/// @param grid,block    blocks of the grid, threads of a block
+/// @param shared_bytes  dynamic shared memory of a block
+/// @param arguments     of the kernel
+/// @throws std::runtime_error says what is wrong with the launch; on the CPU cuda_on_cpu::Error, with the kernel too
 template <class... P> void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, typename NotDeduced<P>::type... arguments) {
 #if defined(__CUDACC__)
   const auto sizes = [](dim3 d) { return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z); };
