@@ -40,6 +40,12 @@ def matrices(m, d):
     return 2 * bc * d + 2 * br * d + br * bc
 
 
+def figure_2(bc):
+    """4.3 without the pass that joins L, for one head with N = 1024, d = 64."""
+    n, d = 1024, 64
+    return 3 * n * d + 2 * n + ceil_div(n, bc) * (3 * n * d + 4 * n)
+
+
 NUMBERS = {
     # 4.2
     "49,152": lambda: run(PROGRAM)["on_chip"]["capacity"],
@@ -53,6 +59,11 @@ NUMBERS = {
     "0.83": lambda: matrices(2 * M, 64) / (2 * M),
     "1.08": lambda: matrices(2 * M, 128) / (2 * M),
     "1.25": lambda: matrices(65536, 128) / 65536,  # d is half the root of M
+    # 4.3
+    "3,409,920": lambda: figure_2(64),
+    "1,804,288": lambda: figure_2(128),
+    "1,001,472": lambda: figure_2(256),
+    "600,064": lambda: figure_2(512),
     # The worked example
     "0.3678794": lambda: p,
     "1.3678794": lambda: both(l1, moment(0)["l"]),
