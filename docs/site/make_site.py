@@ -7,20 +7,34 @@ Assembles the pages (assemble.py), runs Doxygen, puts MathJax and the tile playe
 of every page. DIR/html/index.html is the main page; it needs no network. Exit status 1 on any fault, each one line on stderr.
 """
 import argparse
+import html
 import html.parser
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import urllib.parse
+import xml.etree.ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MATHJAX = ("/usr/share/javascript/mathjax", "/usr/share/javascript/mathjax2")
 AWESOME = "/usr/share/doxygen-awesome-css"
-# The part of MathJax that TeX to HTML needs: 9.5 of 54 MB
-MATHJAX_PARTS = ("MathJax.js", "extensions", "jax/input/TeX", "jax/element", "jax/output/HTML-CSS", "fonts/HTML-CSS/TeX")
+LUNR = "/usr/share/javascript/lunr"
+# The part of MathJax that TeX to SVG needs
+MATHJAX_PARTS = ("MathJax.js", "extensions", "jax/input/TeX", "jax/element", "jax/output/SVG/config.js", "jax/output/SVG/jax.js", "jax/output/SVG/autoload", "jax/output/SVG/fonts/TeX")
+
+# A row below the name; doxygen-awesome-css puts the switch between light and dark beside the box
+SEARCH_BOX = """ </tr>
+ <tr id="fs-search-row">
+  <td>
+   <div id="MSearchBox" role="search">
+    <input type="search" id="fs-search" placeholder="Search" aria-label="Search" role="combobox" aria-expanded="false" aria-controls="fs-results" autocomplete="off" spellcheck="false"/>
+   </div>
+  </td>
+"""
 
 
 def stop(message):
@@ -46,7 +60,7 @@ def settings(out, build):
     """Doxygen's settings with the places of this machine filled in."""
     with open(os.path.join(HERE, "Doxyfile"), encoding="utf-8") as file:
         text = file.read()
-    places = {"OUT": out, "PAGES": os.path.join(out, "pages"), "AWESOME": AWESOME, "EXCLUDE": build}
+    places = {"OUT": out, "PAGES": os.path.join(out, "pages"), "AWESOME": AWESOME, "LUNR": LUNR, "EXCLUDE": build}
     return re.sub(r"@([A-Z]+)@", lambda match: places[match.group(1)], text)
 
 
@@ -56,12 +70,13 @@ def header(doxygen, out):
     command(doxygen, "-w", "html", path, os.path.join(out, "footer.unused"), os.path.join(out, "style.unused"), stdout=subprocess.DEVNULL)
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    names = ("doxygen-awesome-darkmode-toggle.js", "doxygen-awesome-fragment-copy-button.js", "site.js")
+    names = ("doxygen-awesome-darkmode-toggle.js", "doxygen-awesome-fragment-copy-button.js", "site.js", "search.js")
     scripts = "".join(f'<script type="text/javascript" src="$relpath^{name}"></script>\n' for name in names)
-    text, count = re.subn("</head>", scripts + "</head>", text)
+    text, heads = re.subn("</head>", scripts + "</head>", text)
     text, languages = re.subn(r"<html ([^>]*?)(?: lang=\"[^\"]*\")?>", r'<html lang="en" \1>', text)
-    if count != 1 or languages != 1:
-        stop("Doxygen's header has no </head> or no <html>: docs/site/make_site.py must learn this version")
+    text, boxes = re.subn(r"(<!--END !PROJECT_NAME-->\n)(?=\s*<!--BEGIN DISABLE_INDEX-->)", lambda match: match.group(1) + SEARCH_BOX, text)
+    if (heads, languages, boxes) != (1, 1, 1):
+        stop("Doxygen's header is not as expected: docs/site/make_site.py must learn this version")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -82,6 +97,42 @@ def beside_the_pages(build, site):
         for name in ("player.js", "player.css"):
             shutil.copyfile(os.path.join(player, name), os.path.join(site, "player", name))
         command(sys.executable, os.path.join(player, "traces.py"), build, os.path.join(site, "player", "traces"))
+
+
+def sections(text, page):
+    """(title, address, text) of the page and of each of its headings, without markup."""
+    head = re.compile(r"^#+ (.*?) \{#([\w-]+)\}$", re.M)
+    heads = list(head.finditer(text))
+    for match, after in zip(heads, [*heads[1:], None]):
+        body = text[match.end() : after.start() if after else None]
+        body = re.sub(r"@htmlonly.*?@endhtmlonly", lambda raw: " ".join(re.findall(r"(?<=>)[^<]+", raw.group(0))), body, flags=re.S)
+        body = re.sub(r"<[^>]*>|\\f[$\[\]]|~~~~+(\{\.\w+\})?|\[TOC\]|@subpage \w+|[`*|]", " ", body)
+        address = f"{page}.html" + ("" if match is heads[0] else f"#{match.group(2)}")
+        yield re.sub(r"\\f\$|[`*\\]", "", match.group(1)), address, " ".join(html.unescape(body).split())
+
+
+def write_search_data(out, site):
+    """Everything that the search finds: the sections of the pages with their text, and the names in the code."""
+    found = []
+    for name in sorted(os.listdir(os.path.join(out, "pages"))):
+        with open(os.path.join(out, "pages", name), encoding="utf-8") as file:
+            text = file.read()
+        page = name[4:-3]
+        title = None
+        for heading, address, body in sections(text, page):
+            title = title or heading
+            found.append([heading, address, "" if heading == title else title, body])
+    for compound in xml.etree.ElementTree.parse(os.path.join(out, "tags.xml")).getroot():
+        if compound.get("kind") not in ("class", "struct", "namespace"):
+            continue
+        whole = compound.findtext("name")
+        address = compound.findtext("filename")
+        found.append([whole, address if address.endswith(".html") else address + ".html", compound.get("kind"), ""])
+        for member in compound.findall("member"):
+            file = member.findtext("anchorfile")
+            found.append([f"{whole}::{member.findtext('name')}", f"{file}#{member.findtext('anchor')}", member.get("kind"), ""])
+    with open(os.path.join(site, "search_data.js"), "w", encoding="utf-8") as file:
+        file.write("// title, address, what it is part of, text\nwindow.flashstepsSearch = " + json.dumps(found, ensure_ascii=False, separators=(",", ":")) + ";\n")
 
 
 class Page(html.parser.HTMLParser):
@@ -123,7 +174,7 @@ def main():
     build, out = os.path.abspath(options.build), os.path.abspath(options.out)
     site = os.path.join(out, "html")
 
-    for path, package in ((AWESOME, "doxygen-awesome-css"), (mathjax_folder(), "libjs-mathjax")):
+    for path, package in ((AWESOME, "doxygen-awesome-css"), (LUNR, "libjs-lunr"), (mathjax_folder(), "libjs-mathjax")):
         if not os.path.isdir(path):
             stop(f"{path} was not found: install {package}")
     if not shutil.which(options.doxygen):
@@ -136,6 +187,7 @@ def main():
     with open(os.path.join(out, "warnings.txt"), encoding="utf-8") as file:
         faults = [line.rstrip("\n").replace(ROOT + "/", "") for line in file if line.strip()]
     beside_the_pages(build, site)
+    write_search_data(out, site)
     faults += broken_links(site)
     for fault in faults:
         print(fault, file=sys.stderr)

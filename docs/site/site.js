@@ -5,4 +5,18 @@ DoxygenAwesomeFragmentCopyButton.init();
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const box of document.querySelectorAll("div.fragment, table.markdownTable")) box.tabIndex = 0;
+
+  // The switch is a picture that only a mouse can click: make it a button
+  window.addEventListener("load", () => {
+    const toggle = document.querySelector("doxygen-awesome-dark-mode-toggle");
+    if (!toggle) return;
+    toggle.tabIndex = 0;
+    toggle.setAttribute("role", "button");
+    toggle.setAttribute("aria-label", "Switch between light and dark");
+    toggle.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      toggle.click();
+    });
+  });
 });
