@@ -26,7 +26,7 @@ Order order(const char* name) {
 }
 
 void panel(Figure& f, double x, const char* heading, const Order& o, const HeadSizes& sizes) {
-  const double cell = 46, top = 132, gx = x + 58;
+  const double cell = 42, top = 132, gx = x + 58;
   const bool by_columns = o.times_read(tensor::k, o.sizes.nk * o.sizes.d) == 1;  // K is read once: it stays
   f.text(x, 72, "bold", heading);
   const Index now = 1;
@@ -48,16 +48,20 @@ void panel(Figure& f, double x, const char* heading, const Order& o, const HeadS
     f.rect(ox, oy, w, h, atomic ? "violet-soft dot" : "green-soft", 3);
     f.text(ox + w / 2, oy + h / 2 + 5, "small", label, Anchor::middle);
   };
+  const auto both = [&](Index t, bool atomic) {
+    out(gx + cell * double(t) + 2, top + far + 8, cell - 4, 28, fmt::format("dK_{}", t), atomic);
+    out(gx + cell * double(t) + 2, top + far + 40, cell - 4, 28, fmt::format("dV_{}", t), atomic);
+  };
   for (Index t = 0; t < grid; ++t) {
-    if (by_columns) out(gx + far + 8, top + cell * double(t) + 2, 48, cell - 4, fmt::format("dQ_{}", t), true);
-    else out(gx + cell * double(t) + 2, top + far + 8, cell - 4, 32, fmt::format("dK_{}", t), true);
+    if (by_columns) out(gx + far + 8, top + cell * double(t) + 2, 44, cell - 4, fmt::format("dQ_{}", t), true);
+    else both(t, true);
   }
-  if (by_columns) out(gx + cell * double(now) + 2, top + far + 8, cell - 4, 32, fmt::format("dK_{}", now), false);
-  else out(gx + far + 8, top + cell * double(now) + 2, 48, cell - 4, fmt::format("dQ_{}", now), false);
+  if (by_columns) both(now, false);
+  else out(gx + far + 8, top + cell * double(now) + 2, 44, cell - 4, fmt::format("dQ_{}", now), false);
 
   const Counts c = o.form->traffic(sizes);
   const Traffic total = c.total();
-  double y = 462;
+  double y = 468;
   const auto line = [&](const std::string& words, Index n, bool bold = false) {
     f.text(x, y, bold ? "small bold" : "small", words);
     f.text(x + 278, y, bold ? "small mono bold" : "small mono", with_commas(default_heads * n), Anchor::end);
@@ -87,17 +91,18 @@ Figure backward_orders() {
                        "dV_J, two tensors: {}.",
                        say(column), say(row)),
            640);
-  f.line({320, 58}, {320, 560}, "rule");
-  panel(f, 20, "column order: one to add to", column, sizes);
-  panel(f, 342, "row order: two to add to", row, sizes);
-  f.rect(20, 378, 28, 22, "green-soft", 3);
-  f.text(56, 394, "small muted", "stays on chip");
-  f.rect(190, 378, 28, 22, "orange-soft dash", 3);
-  f.text(226, 394, "small muted", "loaded in turn");
-  f.rect(370, 378, 28, 22, "violet-soft dot", 3);
-  f.text(406, 394, "small muted", "atomic adds in slow memory");
-  f.text(20, 428, "small muted", "With K_J goes V_J, with Q_I go dO_I, L_I and D_I, with dK_J goes dV_J.");
-  f.lines(20, 602, "small muted", {fmt::format("Elements on the shipped input, {} heads, tiles of {} × {}.", default_heads, default_tile, default_tile),
+  f.line({320, 58}, {320, 374}, "rule");
+  f.line({320, 448}, {320, 566}, "rule");
+  panel(f, 20, "column order: adds to dQ", column, sizes);
+  panel(f, 342, "row order: adds to dK, dV", row, sizes);
+  f.rect(20, 386, 28, 22, "green-soft", 3);
+  f.text(56, 402, "small muted", "stays on chip");
+  f.rect(190, 386, 28, 22, "orange-soft dash", 3);
+  f.text(226, 402, "small muted", "loaded in turn");
+  f.rect(370, 386, 28, 22, "violet-soft dot", 3);
+  f.text(406, 402, "small muted", "atomic adds in slow memory");
+  f.text(20, 430, "small muted", "With K_J goes V_J, with Q_I go dO_I, L_I and D_I (row order: O_I).");
+  f.lines(20, 604, "small muted", {fmt::format("Elements on the shipped input, {} heads, tiles of {} × {}.", default_heads, default_tile, default_tile),
                                    "An element added counts as one read and one written."});
   return f;
 }

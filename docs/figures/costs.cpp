@@ -33,11 +33,12 @@ std::vector<Cost> default_costs() {
     for (const Form& form : step->forms)
       if (form.name == "standard" && form.home == step->name)
         (form.backward() ? standard_backward : standard_forward) = double(flashsteps::moved(cost(form).traffic_formula));
-    const auto homes = std::count_if(step->forms.begin(), step->forms.end(), [&](const Form& form) { return form.home == step->name; });
+    // "04 FlashAttention-1", "05 FlashAttention-2": the name that everybody knows; otherwise the form's
+    const bool known = step->title.starts_with("FlashAttention");
     for (const Form& form : step->forms) {
       if (form.home != step->name) continue;
       const FormOutcome outcome = cost(form);
-      costs.push_back({step, &form, fmt::format("{:02} {}", step->number, homes > 1 || step->forms.size() > 1 ? form.name : ""), outcome.traffic_formula, outcome.peak_formula,
+      costs.push_back({step, &form, fmt::format("{:02} {}", step->number, known ? step->title.substr(0, step->title.find(':')) : form.name), outcome.traffic_formula, outcome.peak_formula,
                        double(flashsteps::moved(outcome.traffic_formula)) / (form.backward() ? standard_backward : standard_forward)});
     }
   }

@@ -60,16 +60,16 @@ Figure split_k_split_q() {
                        warps, b, b, d, with_commas(k.operands), with_commas(k.written + k.read), with_commas(q.operands)),
            668);
   const double left = 20, right = 342, top = 128;
-  f.line({320, 58}, {320, 640}, "rule");
+  f.line({320, 58}, {320, 628}, "rule");
   f.text(left, 72, "bold", "split-K (04)");
   f.text(right, 72, "bold", "split-Q (05)");
   // Q, K^T -> S
   whole(f, left, top + 62, 56, 92, "Q_I");
-  slices(f, left + 72, top, 136, 34, false, "K_J^T");
+  slices(f, left + 72, top, 136, 34, false, "K_Jᵀ");
   slices(f, left + 72, top + 62, 136, 92, false, "S");
   slices(f, left + 224, top + 62, 54, 92, true, "V_J");
   slices(f, right, top + 62, 56, 92, true, "Q_I");
-  whole(f, right + 72, top, 136, 34, "K_J^T");
+  whole(f, right + 72, top, 136, 34, "K_Jᵀ");
   slices(f, right + 72, top + 62, 136, 92, true, "S");
   whole(f, right + 224, top + 62, 54, 92, "V_J");
 
@@ -100,6 +100,7 @@ Figure thread_blocks() {
   const auto blocks = [&](const Form& form) { return batch * heads * (form.pieces == Pieces::row_tiles ? tile_count(n, br) : 1); };
   const Index one = blocks(step04::step().main()), two = blocks(step05::step().main());
   const Index row_tiles = two / (batch * heads), waves_one = tile_count(one, machines), waves_two = tile_count(two, machines);
+  const auto idle = [&](Index count) { return tile_count(count, machines) * machines - count; };  // in the last wave
   const auto share = [&](Index count, Index waves) { return double(count) / double(waves * machines); };
   Figure f("thread-blocks", "Thread blocks on the 108 multiprocessors of an A100",
            fmt::format("Batch {}, {} heads, {} queries in tiles of {} rows. FlashAttention-1 starts one thread block a head: {} blocks, so {} of {} multiprocessors are idle all "
@@ -107,9 +108,9 @@ Figure thread_blocks() {
                        "the other {} run {} and are idle in the last wave.",
                        batch, heads, with_commas(n), br, one, machines - one, machines, 100 * share(one, waves_one), with_commas(two), waves_two, 100 * share(two, waves_two),
                        two - (waves_two - 1) * machines, waves_two, waves_two * machines - two, waves_two - 1),
-           566);
+           592);
   f.text(20, 64, "small muted", fmt::format("Batch {}, {} heads, {} queries, B_r = {}; one block at a time on each.", batch, heads, with_commas(n), br));
-  const auto panel = [&](double x, const char* heading, const std::string& rule, Index count, const char* classes) {
+  const auto panel = [&](double x, const char* heading, const std::string& rule, Index count, const char* classes, const char* rest) {
     constexpr Index across = 12;
     const double cell = 23;
     const Index waves = tile_count(count, machines);
@@ -119,27 +120,31 @@ Figure thread_blocks() {
       const double left = x + cell * double(sm % across), top = 136 + cell * double(sm / across);
       const Index mine = count / machines + (sm < count % machines);
       if (mine == 0) f.hatched(left + 1, top + 1, cell - 3, cell - 3);
-      else f.rect(left + 1, top + 1, cell - 3, cell - 3, mine == waves ? classes : "empty", 2);
-      if (waves > 1) f.text(left + cell / 2 - 0.5, top + 16.5, "small", fmt::format("{}", mine), Anchor::middle);
+      f.rect(left + 1, top + 1, cell - 3, cell - 3, mine == 0 ? "rule" : mine < tile_count(count, machines) ? rest : classes, 2);
     }
     f.text(x, 368, "small bold", fmt::format("{} wave{}, {:.0f} % used", waves, waves > 1 ? "s" : "", 100 * share(count, waves)));
   };
-  panel(20, "04: one block a head", fmt::format("{} × {} = {} blocks", batch, heads, one), one, "orange-soft");
-  panel(344, "05: one block a row tile", fmt::format("{} × {} × {} = {} blocks", batch, heads, row_tiles, with_commas(two)), two, "blue-soft");
-  f.hatched(20, 384, 20, 20);
-  f.text(48, 400, "small muted", fmt::format("idle: {}", machines - one * (waves_one == 1)));
-  f.rect(344, 384, 20, 20, "empty", 2);
-  f.text(372, 400, "small muted", fmt::format("idle in the last wave: {}", waves_two * machines - two));
+  panel(20, "04: one block a head", fmt::format("{} × {} = {} blocks", batch, heads, one), one, "orange-soft", "orange-outline");
+  panel(344, "05: one block a row tile", fmt::format("{} × {} × {} = {} blocks", batch, heads, row_tiles, with_commas(two)), two, "blue-soft", "blue-outline");
+  const auto legend = [&](double x, double y, const char* classes, const std::string& words) {
+    if (!*classes) f.hatched(x, y - 16, 20, 20);
+    f.rect(x, y - 16, 20, 20, *classes ? classes : "rule", 2);
+    f.text(x + 28, y, "small muted", words);
+  };
+  legend(20, 400, "orange-soft", fmt::format("{} with {} block", machines - idle(one), waves_one));
+  legend(20, 426, "", fmt::format("{} idle", idle(one)));
+  legend(344, 400, "blue-soft", fmt::format("{} with {} blocks", machines - idle(two), waves_two));
+  legend(344, 426, "blue-outline", fmt::format("{} with {}: idle in the last wave", idle(two), waves_two - 1));
 
-  f.text(20, 446, "small bold", "Time, if every row tile takes the same");
+  f.text(20, 472, "small bold", "Time, if every row tile takes the same");
   const double unit = 500.0 / double(row_tiles);
-  f.rect(70, 460, unit * double(row_tiles * waves_one), 26, "orange-soft", 2);
-  f.text(20, 479, "small", "04");
-  f.text(82, 479, "small", fmt::format("{} row tiles, one after the other", row_tiles * waves_one));
-  f.rect(70, 496, unit * double(waves_two), 26, "blue-soft", 2);
-  f.text(20, 515, "small", "05");
-  f.text(82 + unit * double(waves_two), 515, "small", fmt::format("{} waves of one row tile", waves_two));
-  f.text(20, 550, "small muted", "A model: no overlap, all multiprocessors alike.");
+  f.rect(70, 486, unit * double(row_tiles * waves_one), 26, "orange-soft", 2);
+  f.text(20, 505, "small", "04");
+  f.text(82, 505, "small", fmt::format("{} row tiles, one after the other", row_tiles * waves_one));
+  f.rect(70, 522, unit * double(waves_two), 26, "blue-soft", 2);
+  f.text(20, 541, "small", "05");
+  f.text(82 + unit * double(waves_two), 541, "small", fmt::format("{} waves of one row tile", waves_two));
+  f.text(20, 576, "small muted", "A model: no overlap, all multiprocessors alike.");
   return f;
 }
 

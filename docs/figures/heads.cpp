@@ -1,6 +1,7 @@
 // Which head of K and V a query head reads.
 #include <fmt/format.h>
 
+#include "common/runner/report.hpp"
 #include "figures.hpp"
 #include "steps/all.hpp"
 
@@ -45,7 +46,7 @@ Figure head_maps() {
       f.rect(centre(kv) - box / 2, low + 6, box, 36, classes[kv % 4], 3);
       f.text(centre(kv), low + 30, "small bold", fmt::format("{}", kv), Anchor::middle);
     }
-    f.text(620, y + 4, "small muted", fmt::format("{} bytes a token", 2 * map.kv_heads * d * 2), Anchor::end);
+    f.text(620, y + 4, "small muted", fmt::format("{} bytes a token", with_commas(2 * map.kv_heads * d * 2)), Anchor::end);
     y += 190;
   }
   f.text(20, y + 10, "small muted", fmt::format("K and V of one token and layer in half precision, d = {}.", d));

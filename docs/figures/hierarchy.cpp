@@ -51,7 +51,7 @@ Figure memory_hierarchy() {
   f.text(442, 214, "small muted", "added");
   f.rect(20, 244, 600, 112, "panel", 8);
   f.text(320, 272, "bold", "slow memory (HBM)", Anchor::middle);
-  f.text(320, 297, "", fmt::format("Q, K, V, O: {} elements each    L: {}", with_commas(matrix), with_commas(vector)), Anchor::middle);
+  f.text(320, 297, "", fmt::format("Q, K, V, O: {} elements each; L: {}", with_commas(matrix), with_commas(vector)), Anchor::middle);
   f.text(320, 320, "", fmt::format("S, P, in standard attention only: {} each", with_commas(scores)), Anchor::middle);
   f.text(320, 343, "small muted", fmt::format("{} heads of {} queries and keys, d = {}; as large as needed", default_heads, x.nq, x.d), Anchor::middle);
 
@@ -82,7 +82,7 @@ Figure ladder_traffic() {
            "Bars on a logarithmic scale, one for each form of each step: elements moved on the shipped input over those of standard attention, for the backward pass over "
            "those of the standard backward pass. " +
                spoken + ".",
-           150 + row * (double(costs.size()) + 2));
+           176 + row * (double(costs.size()) + 2));
   const double top = 96, bottom = top + row * (double(costs.size()) + 1.9);
   f.text(x(1) - 12, 72, "small blue-text", "less than standard", Anchor::end);
   f.text(x(1) + 12, 72, "small orange-text", "more than standard");
@@ -90,12 +90,19 @@ Figure ladder_traffic() {
     f.line({x(tick), top - 12}, {x(tick), bottom}, tick == 1 ? "ink-line" : "rule");
     f.text(x(tick), bottom + 24, "small muted", fmt::format("{:g}", tick), Anchor::middle);
   }
+  // The forms of one pass, what they are compared with first
+  const auto of_pass = [&](bool backward) {
+    std::vector<Cost> some;
+    for (const Cost& cost : costs)
+      if (cost.form->backward() == backward) some.insert(cost.to_standard == 1 ? some.begin() : some.end(), cost);
+    return some;
+  };
+  f.text((left + right) / 2, bottom + 50, "small", "elements moved ÷ those of standard attention", Anchor::middle);
   double y = top;
   for (const bool backward : {false, true}) {
     f.text(20, y + 8, "small bold", backward ? "backward" : "forward");
     y += row;
-    for (const Cost& cost : costs) {
-      if (cost.form->backward() != backward) continue;
+    for (const Cost& cost : of_pass(backward)) {
       const double end = x(cost.to_standard);
       f.text(20, y + 6, "small", cost.label);
       if (cost.to_standard == 1) f.circle({x(1), y}, 7, "ink-area");

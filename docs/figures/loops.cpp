@@ -93,7 +93,8 @@ void panel(Figure& f, double x, const char* heading, const Run& run, std::size_t
     f.text(right + 30, y + cell / 2 + 6, "small", fmt::format("O_{}", i), Anchor::middle);
   }
   for (Index i = 0; i < row_tiles; ++i)
-    for (Index j = 0; j < column_tiles; ++j) f.rect(gx + cell * j, top + cell * i, cell, cell, i == current.i && j == current.j ? "blue-soft" : "rule");
+    for (Index j = 0; j < column_tiles; ++j) f.rect(gx + cell * j, top + cell * i, cell, cell, "rule");
+  f.rect(gx + cell * current.j, top + cell * current.i, cell, cell, "blue-soft");
   std::vector<Point> path;
   for (const Visit& visit : run.visits) path.push_back({gx + cell * (visit.j + 0.5), top + cell * (visit.i + 0.5)});
   f.polyline(path, "muted-line");
@@ -136,17 +137,18 @@ Figure loop_order() {
                        "FlashAttention-1, goes down the columns: {}. K and V of a column stay on chip and are read once; Q, O, m and l are loaded for every tile, and O, m, l "
                        "stored. Step 05, FlashAttention-2, goes along the rows: {}. Q, O, m and l of a row stay on chip; K and V are read {} times.",
                        row_tiles, column_tiles, spoken(fa1), spoken(fa2), fa2.total[tensor::k].reads / (column_tiles * tile * dimension)),
-           628);
+           646);
   panel(f, 20, "04: column tiles outside", fa1, 5);
   panel(f, 342, "05: row tiles outside", fa2, 5);
-  f.line({320, 60}, {320, 570}, "rule");
+  f.line({320, 58}, {320, 366}, "rule");
+  f.line({320, 420}, {320, 570}, "rule");
   f.circle({30, 389}, 9, "blue");
   f.text(46, 394, "small muted", "now");
-  f.rect(106, 378, 28, 22, "green-soft", 3);
-  f.text(142, 394, "small muted", "stays on chip");
-  f.rect(284, 378, 28, 22, "orange-soft dash", 3);
-  f.text(320, 394, "small muted", "loaded for this tile");
-  f.text(20, 606, "small muted", "m and l are in slow memory in 04 only; both steps were run and watched.");
+  f.rect(128, 378, 28, 22, "green-soft", 3);
+  f.text(166, 394, "small muted", "was on chip, stays");
+  f.rect(372, 378, 28, 22, "orange-soft dash", 3);
+  f.text(410, 394, "small muted", "loaded for this tile");
+  f.lines(20, 604, "small muted", {"Both steps were run and watched. In 04, O, m and l are also filled", "at the start, and m and l are read once more for L."});
   return f;
 }
 

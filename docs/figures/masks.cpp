@@ -54,13 +54,13 @@ Figure causal_tiles() {
            fmt::format("Query i sees key j if j is at most i + N_k - N_q. Each element is a large dot if it is seen and a small one if it is masked. 9 queries by 9 keys in "
                        "tiles of 3 by 3: {}. 2 by 5 in tiles of 2 by 2: {}; the last query sees all 5 keys. 5 by 2 in tiles of 2 by 2: {}; the first 3 queries see no key.",
                        counts(nine), counts(wide), counts(tall)),
-           662);
+           700);
   const double cell = 34;
   f.text(20, 74, "bold", "9 × 9 in tiles of 3 × 3");
-  f.text(360, 74, "small muted", counts(nine));
-  mask(f, 30, 94, cell, 9, 9, 3, 3);
+  f.text(20, 96, "small muted", counts(nine));
+  mask(f, 30, 116, cell, 9, 9, 3, 3);
 
-  double y = 112;
+  double y = 134;
   const auto entry = [&](const char* classes, const char* name, const std::vector<std::string>& words) {
     if (*classes) f.rect(362, y - 14, 44, 44, classes, 4);
     else f.hatched(362, y - 14, 44, 44);
@@ -76,13 +76,13 @@ Figure causal_tiles() {
   f.circle({462, y - 18}, 2.5, "muted-area");
   f.text(474, y - 12, "small", "masked");
 
-  const double low = 482;
-  f.text(20, 446, "bold", "2 × 5 in tiles of 2 × 2");
-  f.text(20, 468, "small muted", counts(wide));
+  const double low = 508;
+  f.text(20, 472, "bold", "2 × 5 in tiles of 2 × 2");
+  f.text(20, 494, "small muted", counts(wide));
   mask(f, 30, low, cell, 2, 5, 2, 2);
   f.lines(20, low + 2 * cell + 34, "small muted", {"Query i sees the keys", "j ≤ i + N_k − N_q."}, 20);
-  f.text(360, 446, "bold", "5 × 2 in tiles of 2 × 2");
-  f.text(360, 468, "small muted", counts(tall));
+  f.text(360, 472, "bold", "5 × 2 in tiles of 2 × 2");
+  f.text(360, 494, "small muted", counts(tall));
   mask(f, 370, low, cell, 5, 2, 2, 2);
   f.lines(460, low + 36, "small muted", {"these 3 queries", "see no key:", "O = 0, L = −∞"}, 20);
   return f;

@@ -80,6 +80,7 @@ std::string style_block() {
         ".fs-figure .fs-{0}{{fill:var(--fs-{0})}}\n"
         ".fs-figure .fs-{0}-soft{{fill:var(--fs-{0}-soft);stroke:var(--fs-{0});stroke-width:1.5}}\n"
         ".fs-figure .fs-{0}-line{{fill:none;stroke:var(--fs-{0});stroke-width:2.5}}\n"
+        ".fs-figure .fs-{0}-outline{{fill:var(--fs-paper);stroke:var(--fs-{0});stroke-width:1.5}}\n"
         ".fs-figure .fs-{0}-ring{{fill:var(--fs-paper);stroke:var(--fs-{0});stroke-width:2.5}}\n",
         h);
   return css;

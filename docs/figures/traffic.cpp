@@ -35,10 +35,10 @@ Figure traffic_block_size() {
                        n, d, with_commas(Index(reference)), spoken),
            520);
   Chart chart(f, 74, 106, 444, 400, {14, 585}, {3e5, 2e7});
-  chart.titles("rows of a tile", "elements moved for one head");
+  chart.titles("rows of a tile", "millions of elements moved for one head");
   std::vector<Tick> x, y;
   for (const Index b : sizes) x.push_back({double(b), fmt::format("{}", b)});
-  chart.ticks(x, {{1e6, power_of_ten(6)}, {1e7, power_of_ten(7)}});
+  chart.ticks(x, {{5e5, "0.5"}, {1e6, "1"}, {2e6, "2"}, {5e6, "5"}, {1e7, "10"}});
   chart.curves({one, two, {{{16, reference}, {512, reference}}, "01 standard", "violet", "dot", '-'}});
   for (std::size_t s = 0; s < sizes.size(); ++s) {
     const bool fits_one = fa1.on_chip(square(n, d, least, sizes[s])) <= default_capacity, fits_two = fa2.on_chip(square(n, d, sizes[s], least)) <= default_capacity;
@@ -79,7 +79,7 @@ Figure traffic_head_dim() {
                        "From d = {} on FlashAttention-1 with the paper's tiles moves as much as standard attention or more; FlashAttention-2 with the largest square "
                        "tiles that fit from d = {}, with the tallest tiles from d = {}.",
                        n, with_commas(capacity), at[0], at[1], at[2]),
-           552);
+           558);
   Chart chart(f, 74, 106, 444, 400, {14, 585}, {0.01, 20});
   chart.titles("head dimension d", "traffic ÷ standard attention");
   chart.ticks(x, {{0.01, "0.01"}, {0.1, "0.1"}, {1, "1"}, {10, "10"}});
@@ -97,7 +97,7 @@ Figure traffic_head_dim() {
     f.text(left + 18, 512, "small", words);
     left += 36 + text_width("small", words);
   }
-  f.text(20, 535, "small muted", fmt::format("N = {}, {} elements on chip (192 KiB of half).", n, with_commas(capacity)));
+  f.text(20, 539, "small muted", fmt::format("N = {}, {} elements on chip (192 KiB of half).", n, with_commas(capacity)));
   return f;
 }
 
@@ -114,8 +114,8 @@ Figure traffic_length() {
                                      {&step02::step().main(), "02 two sweeps", "orange", "dash", 's'},
                                      {&step03::step().main(), "03 one sweep", "orange", "dot", 't'},
                                      {&standard(), "01 standard", "violet", "", 'd'},
-                                     {&step04::step().main(), "04", "green", "dash", 's'},
-                                     {&step05::step().main(), "05", "blue", "", 'o'},
+                                     {&step04::step().main(), "04 FlashAttention-1", "green", "dash", 's'},
+                                     {&step05::step().main(), "05 FlashAttention-2", "blue", "", 'o'},
                                      {&seven.forward(), "07, 08 causal", "blue", "dot", 't', true}};
   const std::vector<Line> backward = {{&six.form("standard"), "06 standard", "violet", "", 'd'},
                                       {&six.form("row order"), "06 row order", "green", "dash", 's'},
@@ -149,8 +149,10 @@ Figure traffic_length() {
   upper.titles("N", "forward: elements moved for one head");
   upper.ticks(x, y);
   upper.curves(first);
-  Chart lower(f, 74, 550, 440, 840, {110, 9500}, {1e4, 4e10});
+  Chart lower(f, 74, 550, 440, 840, {110, 9500}, {5e4, 1.2e9});
   lower.titles("N", "backward: elements moved for one head");
+  y.clear();
+  for (const int e : {5, 6, 7, 8, 9}) y.push_back({std::pow(10.0, e), power_of_ten(e)});
   lower.ticks(x, y);
   lower.curves(second);
   return f;
