@@ -64,9 +64,9 @@ __device__ __forceinline__ void ldmatrix_x2_transposed(std::uint32_t (&r)[2], co
 
 /// @{
 /// c += a b with sums in float: a is 16 x 16, b 16 x 8, c 16 x 8. With g = lane / 4, q = lane % 4, a lane holds
-///   of a: (g, 2q..), (g + 8, 2q..), (g, 2q + 8..), (g + 8, 2q + 8..)    pairs along the row
-///   of b: (2q.., g), (2q + 8.., g)                                      pairs along the column
-///   of c: (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1)
+/// - of a: (g, 2q..), (g + 8, 2q..), (g, 2q + 8..), (g + 8, 2q + 8..)    pairs along the row
+/// - of b: (2q.., g), (2q + 8.., g)                                      pairs along the column
+/// - of c: (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1)
 /// @tparam T     __half or __nv_bfloat16
 /// @param c,a    of this lane
 /// @param b0,b1  of b, of this lane

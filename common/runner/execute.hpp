@@ -6,9 +6,17 @@
 
 namespace flashsteps {
 
+/// Says which head of K and V a query head reads.
 using HeadMap = Index (*)(Index h, Index heads, Index kv_heads);
 
 /// All query heads, each with the head of K and V that `kv_head` gives it; the watched one watched.
+/// @param p        the problem
+/// @param out      its results
+/// @param tiles    Br and Bc
+/// @param kv_head  says which head of K and V a query head reads
+/// @param watched  a query head of batch entry 0, or -1
+/// @param watch    its watch
+/// @return batch entry by batch entry
 template <class T> std::vector<Head<T>> heads_of(const Problem<T>& p, Output<T>& out, TileShape tiles, HeadMap kv_head, Index watched, const Watch<T>& watch) {
   std::vector<Head<T>> heads;
   for (Index b = 0; b < p.batch(); ++b)
@@ -20,6 +28,11 @@ template <class T> std::vector<Head<T>> heads_of(const Problem<T>& p, Output<T>&
 }
 
 /// Every head of K and V with the query heads that read it.
+/// @param p        the problem
+/// @param out      its results
+/// @param tiles    Br and Bc
+/// @param kv_head  says which head of K and V a query head reads
+/// @return batch entry by batch entry
 template <class T> std::vector<Group<T>> groups_of(const Problem<T>& p, Output<T>& out, TileShape tiles, HeadMap kv_head) {
   std::vector<Group<T>> groups(p.batch() * p.kv_heads());
   for (Index b = 0; b < p.batch(); ++b)
@@ -33,6 +46,14 @@ template <class T> std::vector<Group<T>> groups_of(const Problem<T>& p, Output<T
 }
 
 /// Runs a form once: its outputs are NaN before, its traffic is added to `memory`.
+/// @param form     the form
+/// @param p        the problem
+/// @param out      its results
+/// @param tiles    Br and Bc
+/// @param kv_head  says which head of K and V a query head reads
+/// @param memory   has the capacity
+/// @param watched  a query head of batch entry 0, or -1
+/// @param watch    its watch
 /// @return the seconds that it took, without what was done before the form began
 template <class T>
 double execute_once(const Form& form, const Problem<T>& p, Output<T>& out, TileShape tiles, HeadMap kv_head, Memory& memory, Index watched = -1, const Watch<T>& watch = {}) {
@@ -51,13 +72,24 @@ double execute_once(const Form& form, const Problem<T>& p, Output<T>& out, TileS
 }
 
 /// The traffic of `count` pieces of a size, tensor by tensor.
+/// @param all    of one piece
+/// @param count  how many pieces
+/// @return the product
 inline Counts times(Counts all, Index count) {
   for (Traffic& t : all.of) t = {count * t.reads, count * t.writes, count * t.atomics};
   return all;
 }
 /// The closed form of a form's traffic over `count` pieces of a size.
+/// @param form   the form
+/// @param sizes  of one piece
+/// @param count  how many pieces
+/// @return elements, tensor by tensor
 inline Counts traffic_formula(const Form& form, const HeadSizes& sizes, Index count) { return times(form.traffic(sizes), count); }
 /// The sizes of one piece of a form, with its tiles.
+/// @param form   the form
+/// @param p      the problem
+/// @param tiles  Br and Bc
+/// @return the sizes
 template <class T> HeadSizes sizes_of(const Form& form, const Problem<T>& p, TileShape tiles) {
   HeadSizes sizes = p.sizes(form.pieces);
   sizes.br = tiles.br, sizes.bc = tiles.bc;
@@ -65,6 +97,10 @@ template <class T> HeadSizes sizes_of(const Form& form, const Problem<T>& p, Til
 }
 
 /// What a form costs by its closed forms.
+/// @param form   the form
+/// @param p      the problem
+/// @param tiles  Br and Bc
+/// @return an outcome in which nothing was counted or timed
 template <class T> FormOutcome formula_of(const Form& form, const Problem<T>& p, TileShape tiles) {
   const HeadSizes sizes = sizes_of(form, p, tiles);
   const Index count = p.count(form.pieces);
@@ -77,6 +113,17 @@ template <class T> FormOutcome formula_of(const Form& form, const Problem<T>& p,
 }
 
 /// Runs a form `repeat` times, or, if that is 1 and it is short, up to five: the shortest time counts.
+/// @param form      the form
+/// @param p         the problem
+/// @param out       its results
+/// @param tiles     Br and Bc
+/// @param capacity  elements that fit on chip
+/// @param kv_head   says which head of K and V a query head reads
+/// @param repeat    at least 1
+/// @param watched   a query head of batch entry 0, or -1
+/// @param moments   get what is known of one row in the first run; nullptr if nobody watches
+/// @param row       that row
+/// @return what it cost, counted and by closed form
 template <class T>
 FormOutcome execute(const Form& form, const Problem<T>& p, Output<T>& out, TileShape tiles, Index capacity, HeadMap kv_head, int repeat, Index watched = -1,
                     std::vector<Moment<T>>* moments = nullptr, Index row = 0) {

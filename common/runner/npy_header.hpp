@@ -22,10 +22,13 @@ struct NpyHeader {
 /// @throws BadInput for a header that is malformed, lacks a key, has another one, or describes records
 NpyHeader parse_npy_header(const std::string& path, std::string_view text);
 
+/// @param path  the file
+/// @param why   what is wrong with it
 /// @throws BadInput always: "PATH: WHY"
 [[noreturn]] void refuse_file(const std::string& path, const std::string& why);
 
 /// @return (2, 3), and (2,) for a single axis, as Python writes it
+/// @param shape  length of every axis
 std::string shape_text(const std::vector<std::ptrdiff_t>& shape);
 
 }  // namespace flashsteps

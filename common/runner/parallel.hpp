@@ -11,10 +11,12 @@
 
 namespace flashsteps {
 
-/// How many threads a parallel loop takes.
+/// @return how many threads a parallel loop takes
 inline int threads() { return omp_get_max_threads(); }
 
 /// The same work cut finer: rows are independent, so every row tile of every head is a piece of its own.
+/// @param heads  with their Br
+/// @return all row tiles, head by head
 template <class T> std::vector<Head<T>> row_tiles(const std::vector<Head<T>>& heads) {
   std::vector<Head<T>> pieces;
   for (const Head<T>& head : heads)
@@ -24,12 +26,16 @@ template <class T> std::vector<Head<T>> row_tiles(const std::vector<Head<T>>& he
 
 /// Query heads that share K and V, with their gradients.
 template <class T> struct Group {
-  std::vector<Head<T>> heads;
-  std::vector<Gradients<T>> gradients;
+  std::vector<Head<T>> heads;           ///< one each
+  std::vector<Gradients<T>> gradients;  ///< of each head
 };
 
 /// work(p, mine) for p = 0 .. n - 1, in parallel. Each thread has a `mine` of its own, from make(), and hands it to collect(mine) at the
 /// end, one thread after the other. What work throws is thrown here.
+/// @param n        pieces of work
+/// @param make     `Mine()`
+/// @param work     `void(Index p, Mine&)`
+/// @param collect  `void(Mine&)`
 template <class Make, class Work, class Collect> void in_parallel(Index n, Make make, Work work, Collect collect) {
   std::exception_ptr failure;
 #pragma omp parallel
@@ -51,6 +57,10 @@ template <class Make, class Work, class Collect> void in_parallel(Index n, Make 
 }
 
 /// work(piece, memory) for every piece, each thread with a fast memory of `total`'s capacity; the traffic of all is added to `total`.
+/// @param pieces  heads, row tiles or groups
+/// @param total   has the capacity, and gets the counts
+/// @param what    is done, for a person who waits
+/// @param work    `void(const Piece&, Memory&)`
 template <class Piece, class Work> void run(const std::vector<Piece>& pieces, Memory& total, const char* what, Work work) {
   Progress progress(what, std::int64_t(pieces.size()));
   in_parallel(

@@ -5,30 +5,38 @@
 
 namespace flashsteps {
 
+/// @{
 /// Default tiles and on-chip elements: 192 KiB of float.
 inline constexpr Index default_tile = 64, default_capacity = 49152;
+/// @}
 
 /// Tiles, and what a person should know of them.
 struct TileChoice {
-  TileShape tiles;
-  Index capacity;
-  std::string note;      // empty, or why they are smaller than the default
+  TileShape tiles;   ///< Br and Bc
+  Index capacity;    ///< elements that fit on chip
+  std::string note;  ///< empty, or why they are smaller than the default
 };
 
 /// A form, and the problem without tiles that it is given.
 struct Tiled {
-  const Form* form;
-  HeadSizes sizes;
+  const Form* form;  ///< the form
+  HeadSizes sizes;   ///< of one of its pieces
 };
 
 /// Chooses Br and Bc for the first of these forms. Defaults that nobody typed shrink to fit it; typed ones must fit all of them.
 /// @param forms every form that takes the tiles, the one that they are chosen for first
+/// @param options what was typed: --br, --bc, --sram
 /// @param paper given only --sram, take B_c = ceil(M / 4d), B_r = min(B_c, d), with (d + dv) / 2 for d and at least 1
+/// @return Br, Bc and the capacity
 /// @throws BadInput with the largest tiles that would fit all forms
 TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options, bool paper);
 
 /// The tiles `wanted` for a form that is only compared with, made smaller if they do not fit. If not even 1 x 1 does, the capacity
 /// grows to what that needs, and the note says so.
+/// @param form,sizes  the form, and one of its pieces
+/// @param wanted      Br and Bc
+/// @param capacity    elements that fit on chip
+/// @return Br, Bc and the capacity
 TileChoice shrink_to_fit(const Form& form, const HeadSizes& sizes, TileShape wanted, Index capacity);
 
 }  // namespace flashsteps

@@ -7,12 +7,14 @@ namespace flashsteps {
 
 /// What becomes of the rows of exp(s) / sum exp(s) when every number is a half, and how far float is from the same fate.
 struct UnsafeSoftmax {
-  Index rows = 0;
-  Index nan_rows = 0;                                       // a term overflows to infinity: infinity / infinity is NaN
-  Index zero_rows = 0;                                      // no term does, but their sum: every weight is term / infinity, silently 0
-  double headroom = std::numeric_limits<double>::infinity();  // the largest float over the largest sum of a row
+  Index rows = 0;                                             ///< how many
+  Index nan_rows = 0;                                         ///< a term overflows to infinity: infinity / infinity is NaN
+  Index zero_rows = 0;                                        ///< no term does, but their sum: every weight is term / infinity, silently 0
+  double headroom = std::numeric_limits<double>::infinity();  ///< the largest float over the largest sum of a row
 
   /// Both sets of rows together.
+  /// @param x  is added
+  /// @return *this
   UnsafeSoftmax& operator+=(const UnsafeSoftmax& x) {
     rows += x.rows, nan_rows += x.nan_rows, zero_rows += x.zero_rows;
     headroom = std::min(headroom, x.headroom);
@@ -22,6 +24,8 @@ struct UnsafeSoftmax {
 
 /// The rows of one head. Scores and their exponentials are computed in double and rounded to half, each once; the sum is a half too,
 /// rounded after every addition, in the order of the keys. The headroom is taken in double, from scores that nobody rounded.
+/// @param head  Q and K
+/// @return what becomes of its rows
 inline UnsafeSoftmax unsafe_softmax_in_half(const RawHead<float>& head) {
   using Eigen::half;
   const half infinite = std::numeric_limits<half>::infinity();
