@@ -6,9 +6,13 @@
 
 namespace flashsteps::cuda_on_cpu {
 
+/// A stack, and the place where its thread stopped.
 class Fiber {
  public:
   /// Runs entry(argument) at each resume() after the last call of it returned.
+  /// @param stack_bytes  of its stack
+  /// @param entry        the function
+  /// @param argument     what it is called with
   Fiber(std::size_t stack_bytes, void (*entry)(void*), void* argument);
   ~Fiber();
   Fiber(const Fiber&) = delete;
@@ -16,8 +20,9 @@ class Fiber {
 
   void resume();   ///< From outside: runs until it suspends or returns. Always from the same OS thread.
   void suspend();  ///< From inside: goes back to who resumed.
-  bool holds(const void* p) const { return p >= stack_ && p < stack_ + bytes_; }
-  /// p is below the stack, where every access traps.
+  bool holds(const void* p) const { return p >= stack_ && p < stack_ + bytes_; }  ///< @param p an address @return is it on the stack?
+  /// @param p  an address
+  /// @return is it below the stack, where every access traps?
   bool overflowed_at(const void* p) const;
 
  private:

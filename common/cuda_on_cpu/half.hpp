@@ -6,6 +6,8 @@
 namespace flashsteps::cuda_on_cpu {
 
 /// IEEE binary16, to nearest, ties to even; the NaN that the hardware gives.
+/// @param f  a float
+/// @return its 16 bits
 inline std::uint16_t half_from_float(float f) {
   const std::uint32_t x = std::bit_cast<std::uint32_t>(f), sign = (x >> 16) & 0x8000u, magnitude = x & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return 0x7fffu;
@@ -17,6 +19,8 @@ inline std::uint16_t half_from_float(float f) {
   return std::uint16_t(sign | ((magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13));
 }
 /// Exact; the NaN that the hardware gives. Without a branch, so that loops over it become SIMD.
+/// @param h  16 bits
+/// @return their value
 inline float half_to_float(std::uint16_t h) {
   const float scaled = std::bit_cast<float>(std::uint32_t(h & 0x7fffu) << 13) * 0x1p112f;  // also normalises subnormals
   std::uint32_t r = std::bit_cast<std::uint32_t>(scaled);
@@ -26,15 +30,21 @@ inline float half_to_float(std::uint16_t h) {
   return std::bit_cast<float>(r);
 }
 /// The upper half of a float, to nearest, ties to even; the NaN that the hardware gives.
+/// @param f  a float
+/// @return its 16 bits
 inline std::uint16_t bfloat16_from_float(float f) {
   const std::uint32_t x = std::bit_cast<std::uint32_t>(f);
   if ((x & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
   return std::uint16_t((x + 0x7fffu + ((x >> 16) & 1u)) >> 16);
 }
+/// Exact.
+/// @param h  16 bits
+/// @return their value
 inline float bfloat16_to_float(std::uint16_t h) { return std::bit_cast<float>(std::uint32_t(h) << 16); }
 
 }  // namespace flashsteps::cuda_on_cpu
 
+/// @cond
 struct alignas(2) __half {
   std::uint16_t bits;
 };
@@ -47,6 +57,7 @@ struct alignas(2) __nv_bfloat16 {
 struct alignas(4) __nv_bfloat162 {
   __nv_bfloat16 x, y;
 };
+/// @endcond
 
 inline __half __float2half_rn(float f) { return {flashsteps::cuda_on_cpu::half_from_float(f)}; }
 inline float __half2float(__half h) { return flashsteps::cuda_on_cpu::half_to_float(h.bits); }

@@ -16,6 +16,7 @@
 
 namespace flashsteps::cuda_on_cpu::sanitizer {
 
+/// @cond
 #if defined(FLASHSTEPS_ADDRESS_SANITIZER)
 inline void leave(void** frames, const void* stack, std::size_t bytes) { __sanitizer_start_switch_fiber(frames, stack, bytes); }
 inline void arrive(void* frames, const void** from, std::size_t* bytes) { __sanitizer_finish_switch_fiber(frames, from, bytes); }
@@ -27,5 +28,6 @@ inline void arrive(void*, const void**, std::size_t*) {}
 inline void forbid(const void*, std::size_t) {}
 inline void allow(const void*, std::size_t) {}
 #endif
+/// @endcond
 
 }  // namespace flashsteps::cuda_on_cpu::sanitizer

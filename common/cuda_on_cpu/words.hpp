@@ -24,6 +24,7 @@ using flashsteps::cuda_on_cpu::dim3;
 using flashsteps::cuda_on_cpu::uint3;
 constexpr int warpSize = 32;
 
+/// @cond
 struct alignas(8) float2 {
   float x, y;
 };
@@ -36,6 +37,7 @@ struct alignas(8) uint2 {
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
+/// @endcond
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
