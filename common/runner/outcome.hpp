@@ -72,34 +72,34 @@ struct UnsafeOutcome {
 
 /// All that a program reports.
 struct Outcome {
-  const Step* step = nullptr;            ///< the step that ran
-  Dtype dtype = Dtype::float32;          ///< the type that was computed in
-  Device device = Device::cpu;           ///< where it was computed
-  std::string device_name;               ///< of what runs the kernels, empty if none do
-  bool causal = false;                   ///< was there a mask?
-  Index batch = 0,                       ///< batch entries
-      heads = 0,                         ///< query heads
-      kv_heads = 0,                      ///< heads of K and V
-      seq_q = 0,                         ///< Nq
-      seq_k = 0,                         ///< Nk
-      head_dim = 0,                      ///< d
-      value_dim = 0;                     ///< dv
-  std::string source;                    ///< where the numbers come from
-  double scale = 0;                      ///< tau
-  std::vector<FormOutcome> forms;        ///< the main form first; beside kernels, the forms of the same algorithms
-  std::vector<KernelOutcome> kernels;    ///< those that ran
-  std::optional<FormOutcome> before,     ///< the forward form that costs are compared with
-      before_backward;                   ///< the backward form that costs are compared with
-  std::string before_name,               ///< the step of the first
-      before_backward_name;              ///< the step of the second
-  std::optional<FormOutcome> standard,   ///< what standard attention costs on this input, by formula
-      standard_backward;                 ///< what its backward pass costs
-  std::vector<Check> checks;             ///< results held to others
-  Index rows = 0,                        ///< query rows of all heads
-      rows_checked = 0;                  ///< how many of them were held to the definition
-  std::vector<std::string> notes;        ///< what a person should know, a line each
-  std::optional<TraceOutcome> trace;     ///< if a row was watched
-  std::optional<UnsafeOutcome> unsafe;   ///< in step 01
+  const Step* step = nullptr;           ///< the step that ran
+  Dtype dtype = Dtype::float32;         ///< the type that was computed in
+  Device device = Device::cpu;          ///< where it was computed
+  std::string device_name;              ///< of what runs the kernels, empty if none do
+  bool causal = false;                  ///< was there a mask?
+  Index batch = 0,                      ///< batch entries
+      heads = 0,                        ///< query heads
+      kv_heads = 0,                     ///< heads of K and V
+      seq_q = 0,                        ///< Nq
+      seq_k = 0,                        ///< Nk
+      head_dim = 0,                     ///< d
+      value_dim = 0;                    ///< dv
+  std::string source;                   ///< where the numbers come from
+  double scale = 0;                     ///< tau
+  std::vector<FormOutcome> forms;       ///< the main form first; beside kernels, the forms of the same algorithms
+  std::vector<KernelOutcome> kernels;   ///< those that ran
+  std::optional<FormOutcome> before,    ///< the forward form that costs are compared with
+      before_backward;                  ///< the backward form that costs are compared with
+  std::string before_name,              ///< the step of the first
+      before_backward_name;             ///< the step of the second
+  std::optional<FormOutcome> standard,  ///< what standard attention costs on this input, by formula
+      standard_backward;                ///< what its backward pass costs
+  std::vector<Check> checks;            ///< results held to others
+  Index rows = 0,                       ///< query rows of all heads
+      rows_checked = 0;                 ///< how many of them were held to the definition
+  std::vector<std::string> notes;       ///< what a person should know, a line each
+  std::optional<TraceOutcome> trace;    ///< if a row was watched
+  std::optional<UnsafeOutcome> unsafe;  ///< in step 01
 
   /// @param form  of this step
   /// @return the form of the step before that it is laid beside; nullptr if there is none
