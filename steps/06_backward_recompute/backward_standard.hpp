@@ -7,7 +7,7 @@ namespace flashsteps::step06 {
 /// Gradients of one head from Q, K, V and the stored P [Nq x Nk].
 /// @param head       Q, K and V, in
 /// @param p          weights [Nq x Nk], in: 0 where a row may not see a key
-/// @param gradients  dO [Nq x dv], or dL too, in; dQ [Nq x d], dK [Nk x d] and dV [Nk x dv] out
+/// @param gradients  dO [Nq x dv], and dL [Nq] where it is given, in; dQ [Nq x d], dK [Nk x d] and dV [Nk x dv] out
 /// @param memory     counts what is read, written and held on chip
 template <class T> void backward_standard(const Head<T>& head, const Slow<const T>& p, const Gradients<T>& gradients, Memory& memory) {
   const auto& [q, k, v, o, lse, scale, br, bc, diagonal, watch] = head;

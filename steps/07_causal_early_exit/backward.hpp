@@ -8,7 +8,7 @@ namespace flashsteps::step07 {
 
 /// Gradients of one head, column order. Needs O and L of the forward pass.
 /// @param head       Q, K, V, O [Nq x dv] and L [Nq], all in
-/// @param gradients  dO [Nq x dv], or dL too, in; dQ [Nq x d], dK [Nk x d] and dV [Nk x dv] out
+/// @param gradients  dO [Nq x dv], and dL [Nq] where it is given, in; dQ [Nq x d], dK [Nk x d] and dV [Nk x dv] out
 /// @param memory     counts what is read, written and held on chip
 /// @throws DoesNotFit if the tiles need more room than there is on chip
 template <class T> void backward(const Head<T>& head, const Gradients<T>& gradients, Memory& memory) {

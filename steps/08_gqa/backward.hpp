@@ -9,7 +9,7 @@ namespace flashsteps::step08 {
 
 /// Gradients of one group: the query heads that share K and V. Needs their O and L. Their dK and dV are one and the same.
 /// @param group      the g query heads: Q, K, V, O [Nq x dv] and L [Nq] of each, all in
-/// @param gradients  of each head dO, or dL too, in and dQ [Nq x d] out; dK [Nk x d] and dV [Nk x dv] out once
+/// @param gradients  of each head dO, and dL where it is given, in, dQ [Nq x d] out; dK [Nk x d] and dV [Nk x dv] out once
 /// @param memory     counts what is read, written and held on chip
 /// @throws DoesNotFit if the tiles need more room than there is on chip
 template <class T> void backward(std::span<const Head<T>> group, std::span<const Gradients<T>> gradients, Memory& memory) {
