@@ -8,27 +8,39 @@ namespace flashsteps {
 
 /// What is known of a row when `keys` keys have been seen in this sweep: m, l and o as the step holds them.
 template <class T> struct Moment {
-  int sweep;
-  Index keys;
-  T m, l;
-  std::vector<T> o;
+  int sweep;         ///< which one, from 1 on
+  Index keys;        ///< seen in it
+  T m,               ///< maximum
+      l;             ///< sum
+  std::vector<T> o;  ///< [dv]
 };
 
 /// The log of one row, if it is wanted. Called with the rows i of a tile, the keys j, and its m, l and o.
 template <class T> class Watch {
  public:
+  /// Watches nothing.
   Watch() = default;
+  /// @param log  gets a moment after every key or tile
+  /// @param row  which row of the head
   Watch(std::vector<Moment<T>>& log, Index row) : log_(&log), row_(row) {}
+  /// The watch of a piece of the head.
+  /// @param i  its rows
+  /// @return a watch that counts rows from i.begin on, or watches nothing
   Watch rows(Range i) const {
     if (!log_ || row_ < i.begin || row_ >= i.end) return {};
     return {*log_, row_ - i.begin};
   }
 
   /// A tile of queries: o is [Br x dv].
+  /// @param i,j    queries and keys of the tile
+  /// @param m,l,o  of the queries
   void operator()(Range i, Range j, const Tile<T>& m, const Tile<T>& l, const Tile<T>& o) const {
     if (log_ && row_ >= i.begin && row_ < i.end) note(1, j.end, m(row_ - i.begin), l(row_ - i.begin), o, row_ - i.begin);
   }
   /// One query: o is [dv x 1].
+  /// @param sweep  from 1 on
+  /// @param i,j    the query and the key
+  /// @param m,l,o  of the query
   void operator()(int sweep, Range i, Range j, const Tile<T>& m, const Tile<T>& l, const Tile<T>& o) const {
     if (log_ && row_ == i.begin) note(sweep, j.end, m(0), l(0), o, -1);
   }

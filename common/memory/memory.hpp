@@ -9,49 +9,71 @@ namespace flashsteps {
 
 /// Elements that moved between slow memory and the chip. An atomic add counts one, and neither as a read nor as a write.
 struct Traffic {
-  Index reads = 0, writes = 0, atomics = 0;
+  Index reads = 0,  ///< from slow memory
+      writes = 0,   ///< to slow memory
+      atomics = 0;  ///< added to in slow memory
+  /// @param t  is added
+  /// @return *this
   Traffic& operator+=(const Traffic& t) {
     reads += t.reads, writes += t.writes, atomics += t.atomics;
     return *this;
   }
+  /// @return are all three the same?
   bool operator==(const Traffic&) const = default;
 };
 
 /// Traffic by tensor.
 struct Counts {
-  std::array<Traffic, name_count> of{};
+  std::array<Traffic, name_count> of{};  ///< by number of the name
+  /// @{
+  /// The traffic of one tensor.
+  /// @param name  of the tensor
+  /// @return its traffic
   Traffic& operator[](Name name) { return of[int(name)]; }
   const Traffic& operator[](Name name) const { return of[int(name)]; }
+  /// @}
+  /// @param c  is added, tensor by tensor
+  /// @return *this
   Counts& operator+=(const Counts& c) {
     for (int n = 0; n < name_count; ++n) of[n] += c.of[n];
     return *this;
   }
+  /// @return the traffic of all tensors together
   Traffic total() const {
     Traffic sum;
     for (const Traffic& t : of) sum += t;
     return sum;
   }
+  /// @return are they the same, tensor by tensor?
   bool operator==(const Counts&) const = default;
 };
 
 /// Stands around a product (rows x terms)(terms x cols) that a library computes. It does nothing; a number type that counts its own
 /// operations may specialise it, to count 2 rows terms cols (0.5) instead of what the library happens to do.
 template <class T> struct LibraryProduct {
+  /// The three sizes of the product, in that order.
   LibraryProduct(Index /*rows*/, Index /*terms*/, Index /*cols*/) {}
 };
 
 /// The memory as one thread block sees it: slow memory, and fast memory of `capacity` elements.
 class Memory {
  public:
+  /// @param capacity  elements that fit on chip at once
   explicit Memory(Index capacity = std::numeric_limits<Index>::max()) : chip_(capacity) {}
   Memory(const Memory&) = delete;
 
   /// LOAD x, read where it lies.
+  /// @param x  [rows x cols]
+  /// @return a view of x, on chip as long as it lives
+  /// @throws DoesNotFit if there is no room for it
   template <class T> Loaded<std::remove_const_t<T>> load(const Slow<T>& x) {
     counts_[x.name_].reads += x.size();
     return {{x.data_, x.rows(), x.cols(), x.stride_, 1}, {chip_, x.size()}};
   }
   /// LOAD x, copied so that its rows lie in the SIMD lanes.
+  /// @param x  [rows x cols]
+  /// @return [rows x cols]
+  /// @throws DoesNotFit if there is no room for it
   template <class T> Tile<std::remove_const_t<T>> load_lanes(const Slow<T>& x) {
     counts_[x.name_].reads += x.size();
     Tile<std::remove_const_t<T>> tile(chip_, x.rows(), x.cols());
@@ -59,6 +81,9 @@ class Memory {
     return tile;
   }
   /// LOAD x^T, copied so that the columns of x lie in the SIMD lanes.
+  /// @param x  the transpose of [rows x cols]
+  /// @return [cols x rows]
+  /// @throws DoesNotFit if there is no room for it
   template <class T> Tile<std::remove_const_t<T>> load_lanes(const Transposed<T>& x) {
     counts_[x.of.name_].reads += x.of.size();
     Tile<std::remove_const_t<T>> tile(chip_, x.of.cols(), x.of.rows());
@@ -66,9 +91,15 @@ class Memory {
     return tile;
   }
   /// A tile that is born on chip.
+  /// @param rows,cols  its axes
+  /// @param value      of every element
+  /// @return the tile
+  /// @throws DoesNotFit if there is no room for it
   template <class T> Tile<T> tile(Index rows, Index cols, T value) { return {chip_, rows, cols, value}; }
 
+  /// @{
   /// STORE x
+  /// @param tile,x  of one shape; x may be a transpose
   template <class T> void store(const Tile<T>& tile, const Slow<T>& x) {
     counts_[x.name_].writes += x.size();
     map(x).array() = tile.bare();
@@ -77,12 +108,17 @@ class Memory {
     counts_[x.of.name_].writes += x.of.size();
     map(x.of).array() = tile.bare().transpose();
   }
+  /// @}
   /// STORE the same number everywhere
+  /// @param x      what is written, any shape
+  /// @param value  of every element
   template <class T> void fill(const Slow<T>& x, std::type_identity_t<T> value) {
     counts_[x.name_].writes += x.size();
     map(x).array() = value;
   }
   /// ATOMIC x += tile^T
+  /// @param tile  [rows x cols]
+  /// @param x     the transpose of [cols x rows]
   template <class T> void atomic_add(const Tile<T>& tile, const Transposed<T>& x) {
     counts_[x.of.name_].atomics += x.of.size();
     map(x.of).array() += tile.bare().transpose();
@@ -91,11 +127,17 @@ class Memory {
   // Matrices in slow memory, multiplied as a library does it: one read an operand, one write of the result (0.4).
 
   /// C = x A B; A, B or both may be transposed
+  /// @param x    a factor
+  /// @param a,b  [m x n] and [n x p], in slow memory or transposes of what is
+  /// @param c    [m x p]
   template <class T, class A, class B> void multiply(std::type_identity_t<T> x, const A& a, const B& b, const Slow<T>& c) {
     count_product(a, b, c);
     product(x, map(a), map(b), map(c));
   }
   /// The same for weights A: a row of zeros belongs to a query that saw no key (E1), so what it would multiply is not there.
+  /// @param x    a factor
+  /// @param a,b  weights [m x n], and [n x p]
+  /// @param c    [m x p]
   template <class T, class A, class B> void multiply_weights(std::type_identity_t<T> x, const A& a, const B& b, const Slow<T>& c) {
     count_product(a, b, c);
     product(x, map(a), map(b), map(c));
@@ -113,23 +155,27 @@ class Memory {
   }
 
   /// Does what was done before the step began: its traffic is not counted, and the seconds that it takes are kept apart.
+  /// @tparam Work  void(Memory&)
+  /// @param work   is called once, with another memory
   template <class Work> void before(Work work) {
     const auto start = std::chrono::steady_clock::now();
     Memory elsewhere;
     work(elsewhere);
     before_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
+  /// @return the seconds that before() took
   double seconds_before() const { return before_; }
 
   /// Adds what another thread block did; the peak is that of the larger one.
+  /// @param other  the memory that the other block saw
   void add(const Memory& other) {
     chip_.add(other.chip_);
     counts_ += other.counts_;
     before_ += other.before_;
   }
-  Index capacity() const { return chip_.capacity(); }
-  Index peak() const { return chip_.peak(); }
-  const Counts& counts() const { return counts_; }
+  Index capacity() const { return chip_.capacity(); }  ///< @return elements that fit on chip at once
+  Index peak() const { return chip_.peak(); }          ///< @return the most elements that were there at once
+  const Counts& counts() const { return counts_; }     ///< @return what was moved
 
  private:
   OnChip chip_;

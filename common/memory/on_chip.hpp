@@ -12,25 +12,33 @@ namespace flashsteps {
 
 /// Thrown when a tile does not fit into fast memory any more.
 struct DoesNotFit : std::length_error {
+  /// @param needed,capacity  elements
   DoesNotFit(Index needed, Index capacity)
       : std::length_error("on chip: " + std::to_string(needed) + " elements are needed at once, there is room for " + std::to_string(capacity)) {}
 };
 
 /// A piece of storage that starts on a cache line.
 struct Block {
+  /// @cond
   struct Free { void operator()(void* p) const { ::operator delete(p, std::align_val_t(64)); } };
-  std::unique_ptr<void, Free> data;
-  Index bytes = 0;
+  /// @endcond
+  std::unique_ptr<void, Free> data;  ///< where it starts; nullptr if it is empty
+  Index bytes = 0;                   ///< how long it is
+  /// @param n  bytes, at least 0
   explicit Block(Index n) : data(n > 0 ? ::operator new(n, std::align_val_t(64)) : nullptr), bytes(n) {}
 };
 
 /// Fast memory: so many elements and no more.
 class OnChip {
  public:
+  /// @param capacity  elements
   explicit OnChip(Index capacity) : capacity_(capacity) {}
-  Index capacity() const { return capacity_; }
+  Index capacity() const { return capacity_; }  ///< @return elements that it has room for
   /// The most elements that ever lived here at once.
+  /// @return elements
   Index peak() const { return peak_; }
+  /// Takes over the peak of another fast memory, where that is larger.
+  /// @param other  of another thread block
   void add(const OnChip& other) { peak_ = std::max(peak_, other.peak_); }
 
  private:
@@ -57,8 +65,17 @@ class OnChip {
 /// So many elements of it, for as long as the claim lives, and storage for them if they are not read in place.
 class Claim {
  public:
+  /// @param chip      the fast memory
+  /// @param elements  what counts
+  /// @param bytes     storage for them, 0 if they are read where they lie
+  /// @throws DoesNotFit if there is no room for them
   Claim(OnChip& chip, Index elements, Index bytes = 0) : chip_(&chip), elements_(elements), block_(chip.take(elements, bytes)) {}
+  /// Takes over what c claims.
+  /// @param c  claims nothing afterwards
   Claim(Claim&& c) noexcept : chip_(std::exchange(c.chip_, nullptr)), elements_(c.elements_), block_(std::move(c.block_)) {}
+  /// Takes over what c claims.
+  /// @param c  gets what was claimed before, and gives it up at its end
+  /// @return *this
   Claim& operator=(Claim&& c) noexcept {
     std::swap(chip_, c.chip_);
     std::swap(elements_, c.elements_);
@@ -68,8 +85,8 @@ class Claim {
   ~Claim() {
     if (chip_) chip_->give(elements_, std::move(block_));
   }
-  OnChip& chip() const { return *chip_; }
-  void* data() const { return block_.data.get(); }
+  OnChip& chip() const { return *chip_; }           ///< @return the fast memory
+  void* data() const { return block_.data.get(); }  ///< @return its storage, nullptr if it has none
 
  private:
   OnChip* chip_;

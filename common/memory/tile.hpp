@@ -13,10 +13,12 @@ namespace flashsteps {
 /// Lines of a tile of which only a beginning is there: of line x the first count[x] elements. What lies behind takes part in no
 /// sum, whatever number stands on the other side of the product. The lines are rows, or columns. No counts: all is there.
 struct Present {
-  std::vector<Index> count;
-  bool by_columns = false;
+  std::vector<Index> count;  ///< a line: how many elements are there; empty if all are
+  bool by_columns = false;   ///< lines are columns
 
-  bool all() const { return count.empty(); }
+  bool all() const { return count.empty(); }  ///< @return is nothing hidden?
+  /// @param row,col  an element of a tile with counts
+  /// @return is it there?
   bool has(Index row, Index col) const { return by_columns ? row < count[col] : col < count[row]; }
 };
 
@@ -24,6 +26,10 @@ struct Present {
 /// no count includes.
 template <class T> class Tile {
  public:
+  /// Numbers that nobody has written yet.
+  /// @param chip       the fast memory that it takes room in
+  /// @param rows,cols  its axes
+  /// @throws DoesNotFit if there is no room for rows times cols elements
   Tile(OnChip& chip, Index rows, Index cols)
       : rows_(rows),
         cols_(cols),
@@ -32,31 +38,56 @@ template <class T> class Tile {
         data_(static_cast<Packet<T>*>(claim_.data())) {
     if constexpr (lanes<T> == 1) std::uninitialized_default_construct_n(data_, packets_ * cols);
   }
+  /// The same number everywhere.
+  /// @param chip       the fast memory that it takes room in
+  /// @param rows,cols  its axes
+  /// @param value      of every element, padding too
+  /// @throws DoesNotFit if there is no room for rows times cols elements
   Tile(OnChip& chip, Index rows, Index cols, T value) : Tile(chip, rows, cols) { std::fill_n(data_, packets_ * cols, Packet<T>{} + value); }
+  /// A copy, which takes room of its own.
+  /// @param x  what is copied
+  /// @throws DoesNotFit if there is no room for it
   Tile(const Tile& x) : Tile(x.chip(), x.rows_, x.cols_) {
     std::copy_n(x.data_, packets_ * cols_, data_);
     present = x.present;
   }
+  /// Takes over the tile and its room.
   Tile(Tile&&) = default;
+  /// Takes over the tile and its room. @return *this
   Tile& operator=(Tile&&) = default;
 
-  Index rows() const { return rows_; }
-  Index cols() const { return cols_; }
-  /// Packets in a column.
-  Index packets() const { return packets_; }
-  OnChip& chip() const { return claim_.chip(); }
+  Index rows() const { return rows_; }                ///< @return rows, without the padding
+  Index cols() const { return cols_; }                ///< @return columns
+  Index packets() const { return packets_; }      ///< @return packets in a column, the padding's too
+  OnChip& chip() const { return claim_.chip(); }  ///< @return the fast memory that it lives in
+  /// @{
+  /// A column as packets.
+  /// @param j  its number
+  /// @return the first of packets() packets
   Packet<T>* column(Index j = 0) { return data_ + j * packets_; }
   const Packet<T>* column(Index j = 0) const { return data_ + j * packets_; }
-  const T* data() const { return reinterpret_cast<const T*>(data_); }
+  /// @}
+  const T* data() const { return reinterpret_cast<const T*>(data_); }  ///< @return the first element; columns are packets() * lanes<T> apart
+  /// @{
+  /// An element.
+  /// @param i,j  its row and column
+  /// @return it
   T& operator()(Index i, Index j = 0) { return reinterpret_cast<T*>(column(j))[i]; }
   const T& operator()(Index i, Index j = 0) const { return reinterpret_cast<const T*>(column(j))[i]; }
+  /// @}
 
+  /// @{
   /// The tile as an Eigen array, padding included.
+  /// @return [packets() * lanes<T> x cols]
   auto array() { return Eigen::Map<Eigen::Array<T, -1, -1>, alignment>(reinterpret_cast<T*>(data_), packets_ * lanes<T>, cols_); }
   auto array() const { return Eigen::Map<const Eigen::Array<T, -1, -1>, alignment>(reinterpret_cast<const T*>(data_), packets_ * lanes<T>, cols_); }
+  /// @}
+  /// @{
   /// The tile as an Eigen array without the padding.
+  /// @return [rows x cols]
   auto bare() { return array().topRows(rows_); }
   auto bare() const { return array().topRows(rows_); }
+  /// @}
 
   /// Which of its elements are there.
   Present present;
@@ -71,25 +102,37 @@ template <class T> class Tile {
 
 /// A matrix that is read where it lies, element by element: the right-hand side of a product.
 template <class T> struct View {
-  const T* data;
-  Index rows, cols, row_stride, col_stride;
-  const Present* present = nullptr;
+  const T* data;                     ///< element (0, 0)
+  Index rows,                        ///< rows
+      cols,                          ///< columns
+      row_stride,                    ///< elements from one row to the next
+      col_stride;                    ///< elements from one column to the next
+  const Present* present = nullptr;  ///< which elements are there; nullptr if all are
 
+  /// An element.
+  /// @param i,j  its row and column
+  /// @return it
   const T& operator()(Index i, Index j = 0) const { return data[i * row_stride + j * col_stride]; }
 };
 /// A view of slow memory that is on chip for as long as it lives.
-template <class T> struct Loaded : View<T> { Claim claim; };
+template <class T> struct Loaded : View<T> { Claim claim; /**< its room on chip */ };
 
 /// X^T
+/// @param x  [rows x cols]
+/// @return X^T, [cols x rows], of the same numbers
 template <class T> View<T> transpose(const View<T>& x) { return {x.data, x.cols, x.rows, x.col_stride, x.row_stride, x.present}; }
 /// A tile, read element by element.
+/// @param x  [rows x cols]; lives longer than the view
+/// @return the view of it
 template <class T> View<T> view(const Tile<T>& x) { return {x.data(), x.rows(), x.cols(), 1, x.packets() * lanes<T>, x.present.all() ? nullptr : &x.present}; }
 
-/// A matrix in slow memory as Eigen sees it.
+/// A row-major matrix of Eigen.
 template <class T> using Plain = Eigen::Matrix<std::remove_const_t<T>, -1, -1, Eigen::RowMajor>;
+/// A matrix in slow memory as Eigen sees it.
 template <class T> using SlowMap = Eigen::Map<std::conditional_t<std::is_const_v<T>, const Plain<T>, Plain<T>>, 0, Eigen::OuterStride<>>;
 
 /// tile = x, a row-major matrix; the padding becomes 0
+/// @param tile,x  [rows x cols]
 template <class T, class X> [[gnu::noinline]] void gather(Tile<T>& tile, const X& x) {
   tile.bare() = x.array();
   tile.array().bottomRows(tile.array().rows() - tile.rows()).setZero();

@@ -9,11 +9,13 @@
 
 namespace flashsteps {
 
-/// The steps that bring new arguments.
+/// @{
+/// A step that brings new arguments.
 inline constexpr std::string_view kTiledStep = "04_fa1_tiled";
 inline constexpr std::string_view kBackwardStep = "06_backward_recompute";
 inline constexpr std::string_view kCausalStep = "07_causal_early_exit";
 inline constexpr std::string_view kGqaStep = "08_gqa";
+/// @}
 
 /// One argument of the programs.
 struct Argument {
@@ -26,12 +28,16 @@ struct Argument {
 };
 
 /// @return every argument of every step, in the order of the help, marked with whether this step takes it
+/// @param step  the step
 std::vector<Argument> arguments_of(const StepFeatures& step);
 
 /// @return what --help prints: an example, what the step is, and the arguments that it takes
+/// @param step  the step
 std::string help_text(const StepFeatures& step);
 
 /// @return of the arguments that are taken, the name that is most like `name`: one that contains it if there is one, then by edits
+/// @param arguments  of the step
+/// @param name       what was typed
 std::string nearest(const std::vector<Argument>& arguments, std::string_view name);
 
 }  // namespace flashsteps
