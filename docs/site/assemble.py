@@ -178,7 +178,7 @@ class Site:
             raise Fault(f"`{command}`: {path} and {other} are the same")
         kinds = {"+": "fs-added", "-": "fs-removed", "@": "fs-place"}
         rows = [f'<span class="{kinds.get(line[:1], "fs-same")}">{html.escape(line, quote=False) or " "}</span>' for line in lines]
-        return self.printed(command, "\n".join(rows), "fs-diff")
+        return self.printed(command, "".join(rows), "fs-diff")
 
     def output(self, path, command):
         program = shlex.split(command)[0].removeprefix("build/")
@@ -192,7 +192,8 @@ class Site:
         program, *arguments = shlex.split(command)
         environment = {**os.environ, "NO_COLOR": "1"}
         try:
-            result = subprocess.run([os.path.join(self.build, program.removeprefix("build/")), *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
+            path = os.path.join(self.build, program.removeprefix("build/"))
+            result = subprocess.run([program, *arguments], executable=path, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Fault(f"`{command}`: {error}") from error
         if result.returncode != 0:
@@ -256,6 +257,7 @@ class Site:
         wanted = ["README.md", "docs/README.md", *linked]
         missing = [path for path in self.pages if path not in wanted and not path.startswith("docs/assignments/")]
         self.faults += [f"docs/README.md: {path} is a page, and this list does not link to it" for path in missing if not path.startswith("docs/zh/")]
+        missing.sort(key=lambda path: (os.path.dirname(path), not path.endswith("README.md"), path))
         return list(dict.fromkeys([path for path in wanted if path in self.pages] + missing))
 
     def write(self, out):

@@ -2,7 +2,8 @@
 MathJax.Hub.Register.StartupHook("TeX Jax Ready", function () {
   return MathJax.Ajax.Require("[MathJax]/extensions/AssistiveMML.js");
 });
-MathJax.Hub.Config({messageStyle: "none"});
+// No line of progress; and Tab does not stop at every formula
+MathJax.Hub.Config({messageStyle: "none", menuSettings: {inTabOrder: false}});
 // A formula in the text that is wider than a small window scrolls in itself
 MathJax.Hub.Register.StartupHook("End", function () {
   function mark() {

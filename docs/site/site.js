@@ -6,10 +6,11 @@ DoxygenAwesomeFragmentCopyButton.init();
 document.addEventListener("DOMContentLoaded", () => {
   for (const box of document.querySelectorAll("div.fragment, table.markdownTable")) box.tabIndex = 0;
 
-  // The switch is a picture that only a mouse can click: make it a button
-  window.addEventListener("load", () => {
+  // The switch is a picture that only a mouse can click, and comes some time after the page: make it a button when it is there
+  const observer = new MutationObserver(() => {
     const toggle = document.querySelector("doxygen-awesome-dark-mode-toggle");
     if (!toggle) return;
+    observer.disconnect();
     toggle.tabIndex = 0;
     toggle.setAttribute("role", "button");
     toggle.setAttribute("aria-label", "Switch between light and dark");
@@ -19,4 +20,5 @@ document.addEventListener("DOMContentLoaded", () => {
       toggle.click();
     });
   });
+  observer.observe(document.getElementById("MSearchBox").parentNode, { childList: true });
 });
