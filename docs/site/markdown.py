@@ -136,6 +136,9 @@ def inline(text, resolve):
     text = MATH.sub(lambda match: keep(f"\\f${' '.join(match.group(1).split())}\\f$"), text)
     text = CODE.sub(code, text)
 
+    # Doxygen takes what stands in straight quotes as it is, formulas too
+    text = re.sub(r'<[^>]*>|"', lambda match: match.group(0) if match.group(0) != '"' else "&quot;", text)
+
     def link(match):
         label = " ".join(match.group(2).split())
         target = resolve(match.group(3))

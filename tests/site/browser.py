@@ -42,7 +42,7 @@ return ['\\\\(', '\\\\[', '\\\\]', '\\\\f$', '\\\\f[', '\\\\frac', '\\\\tag', '\
 FIGURES_WITHOUT_SIZE = """
 return [...document.querySelectorAll('#doc-content img, figure svg')].filter((picture) => {
   const box = picture.getBoundingClientRect();
-  return box.width < 40 || box.height < 10 || (picture.tagName === 'IMG' && !picture.naturalWidth);
+  return picture.tagName === 'IMG' ? !picture.naturalWidth : box.width < 40 || box.height < 40;
 }).map((picture) => picture.outerHTML.slice(0, 80));
 """
 # What reaches beyond the right edge and does not scroll in a box of its own
@@ -222,7 +222,7 @@ def brightness(colour):
 
 SEARCHES = [
     ("online softmax", "step02.html"), ("grouped", "step08.html"), ("rescale_add_product", "namespaceflashsteps.html"), ("F2-8", None),
-    ("crossover", "io_complexity.html"), ("loops change places", "step05.html"), ("误", None),
+    ("SquareTiling", "io_complexity.html"), ("loops change places", "step05.html"), ("误", None),
 ]
 
 
