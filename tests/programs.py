@@ -18,6 +18,7 @@ import programs_kernels
 import programs_numpy
 import programs_output
 import programs_reports
+import programs_tiles
 import programs_values
 import programs_wrong
 
@@ -26,6 +27,7 @@ GROUPS = {
     "json": programs_reports.json_report,     # every key; costs and results on the shipped input
     "costs": programs_costs.costs,            # traffic, footprint, FLOPs on ragged shapes
     "trace": programs_reports.trace,          # m, l, o of a row after every key or tile
+    "trace-tiles": programs_tiles.trace_tiles,  # one head, tile by tile
     "terminal": programs_reports.terminal,    # colour, silence
     "foreign": programs_values.foreign,       # sums that another implementation printed
     "files": programs_values.files,           # types, orders, layouts, scales, dO

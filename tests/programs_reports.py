@@ -21,7 +21,7 @@ def runs(programs):
         check(lines[0].startswith(f"Example: ./build/{NAMES[step]} "), f"{NAMES[step]} --help begins with {lines[0]!r}")
         title = re.search(rf"^Step {step:02}, (.+?): \S.*", help_text, re.M)
         check(title, f"{NAMES[step]} --help has no title")
-        taken = ARGUMENTS + ["--br", "--bc", "--sram"] * (step >= 4) + ["--do"] * (step >= 6) + ["--causal", "--no-causal"] * (step >= 7)
+        taken = ARGUMENTS + ["--trace-tiles"] * (step in (4, 5, 7, 8)) + ["--br", "--bc", "--sram"] * (step >= 4) + ["--do"] * (step >= 6) + ["--causal", "--no-causal"] * (step >= 7)
         named = re.findall(r"^  (--[a-z-]+)", help_text, re.M)
         check(sorted(named) == sorted(taken), f"{NAMES[step]} --help names {sorted(set(named) ^ set(taken))} too many or too few")
         example = programs.right(step, *lines[0].split()[2:])

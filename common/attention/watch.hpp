@@ -1,5 +1,5 @@
 #pragma once
-// Watching one row: what a step knows of it after every key or tile. It counts nothing and costs nothing when nobody watches.
+// Watching one row, or whole tiles: what a step knows after every key or tile. It counts nothing and costs nothing when nobody watches.
 #include "common/memory/range.hpp"
 #include "common/memory/tile.hpp"
 #include <vector>
@@ -15,7 +15,18 @@ template <class T> struct Moment {
   std::vector<T> o;  ///< [dv]
 };
 
-/// The log of one row, if it is wanted. Called with the rows i of a tile, the keys j, and its m, l and o.
+/// Is told what is known of all rows of a tile.
+template <class T> class TileObserver {
+ public:
+  virtual ~TileObserver() = default;
+  /// A tile has been visited.
+  /// @param i  its rows, the queries
+  /// @param j  its columns, the keys
+  /// @param m,l,o  of the rows, as the step holds them
+  virtual void visited(Range i, Range j, const Tile<T>& m, const Tile<T>& l, const Tile<T>& o) = 0;
+};
+
+/// The log of one row, if it is wanted, or of all rows. Called with the rows i of a tile, the keys j, and its m, l and o.
 template <class T> class Watch {
  public:
   /// Watches nothing.
@@ -23,6 +34,9 @@ template <class T> class Watch {
   /// @param log  gets a moment after every key or tile
   /// @param row  which row of the head
   Watch(std::vector<Moment<T>>& log, Index row) : log_(&log), row_(row) {}
+  /// All rows of a head that is not cut into pieces.
+  /// @param tiles  is told
+  explicit Watch(TileObserver<T>& tiles) : tiles_(&tiles) {}
   /// The watch of a piece of the head.
   /// @param i  its rows
   /// @return a watch that counts rows from i.begin on, or watches nothing
@@ -35,6 +49,7 @@ template <class T> class Watch {
   /// @param i,j    queries and keys of the tile
   /// @param m,l,o  of the queries
   void operator()(Range i, Range j, const Tile<T>& m, const Tile<T>& l, const Tile<T>& o) const {
+    if (tiles_) tiles_->visited(i, j, m, l, o);
     if (log_ && row_ >= i.begin && row_ < i.end) note(1, j.end, m(row_ - i.begin), l(row_ - i.begin), o, row_ - i.begin);
   }
   /// One query: o is [dv x 1].
@@ -47,6 +62,7 @@ template <class T> class Watch {
 
  private:
   std::vector<Moment<T>>* log_ = nullptr;
+  TileObserver<T>* tiles_ = nullptr;
   Index row_ = 0;
 
   [[gnu::noinline]] void note(int sweep, Index keys, T m, T l, const Tile<T>& o, Index row) const {

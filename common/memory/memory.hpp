@@ -59,7 +59,8 @@ template <class T> struct LibraryProduct {
 class Memory {
  public:
   /// @param capacity  elements that fit on chip at once
-  explicit Memory(Index capacity = std::numeric_limits<Index>::max()) : chip_(capacity) {}
+  /// @param observer  is told what is moved, born and dies; nullptr if nobody watches
+  explicit Memory(Index capacity = std::numeric_limits<Index>::max(), Observer* observer = nullptr) : chip_(capacity, observer) {}
   Memory(const Memory&) = delete;
 
   /// LOAD x, read where it lies.
@@ -67,7 +68,7 @@ class Memory {
   /// @return a view of x, on chip as long as it lives
   /// @throws DoesNotFit if there is no room for it
   template <class T> Loaded<std::remove_const_t<T>> load(const Slow<T>& x) {
-    counts_[x.name_].reads += x.size();
+    count(Move::load, x);
     return {{x.data_, x.rows(), x.cols(), x.stride_, 1}, {chip_, x.size()}};
   }
   /// LOAD x, copied so that its rows lie in the SIMD lanes.
@@ -75,7 +76,7 @@ class Memory {
   /// @return [rows x cols]
   /// @throws DoesNotFit if there is no room for it
   template <class T> Tile<std::remove_const_t<T>> load_lanes(const Slow<T>& x) {
-    counts_[x.name_].reads += x.size();
+    count(Move::load, x);
     Tile<std::remove_const_t<T>> tile(chip_, x.rows(), x.cols());
     gather(tile, map(x));
     return tile;
@@ -85,7 +86,7 @@ class Memory {
   /// @return [cols x rows]
   /// @throws DoesNotFit if there is no room for it
   template <class T> Tile<std::remove_const_t<T>> load_lanes(const Transposed<T>& x) {
-    counts_[x.of.name_].reads += x.of.size();
+    count(Move::load, x.of);
     Tile<std::remove_const_t<T>> tile(chip_, x.of.cols(), x.of.rows());
     gather(tile, map(x.of).transpose());
     return tile;
@@ -101,11 +102,11 @@ class Memory {
   /// STORE x
   /// @param tile,x  of one shape; x may be a transpose
   template <class T> void store(const Tile<T>& tile, const Slow<T>& x) {
-    counts_[x.name_].writes += x.size();
+    count(Move::store, x, tile.id());
     map(x).array() = tile.bare();
   }
   template <class T> void store(const Tile<T>& tile, const Transposed<T>& x) {
-    counts_[x.of.name_].writes += x.of.size();
+    count(Move::store, x.of, tile.id());
     map(x.of).array() = tile.bare().transpose();
   }
   /// @}
@@ -113,14 +114,14 @@ class Memory {
   /// @param x      what is written, any shape
   /// @param value  of every element
   template <class T> void fill(const Slow<T>& x, std::type_identity_t<T> value) {
-    counts_[x.name_].writes += x.size();
+    count(Move::fill, x);
     map(x).array() = value;
   }
   /// ATOMIC x += tile^T
   /// @param tile  [rows x cols]
   /// @param x     the transpose of [cols x rows]
   template <class T> void atomic_add(const Tile<T>& tile, const Transposed<T>& x) {
-    counts_[x.of.name_].atomics += x.of.size();
+    count(Move::atomic_add, x.of, tile.id());
     map(x.of).array() += tile.bare().transpose();
   }
 
@@ -189,12 +190,17 @@ class Memory {
   template <class T> static SlowMap<T> rows_of(const Transposed<T>& x) { return map(x.of); }
   template <class X> static bool finite(const X& x) { return ((x.array() * typename X::Scalar(0)).array() == typename X::Scalar(0)).all(); }
 
-  template <class T> void count_read(const Slow<T>& x) { counts_[x.name_].reads += x.size(); }
+  template <class T> void count(Move move, const Slow<T>& x, Index tile = 0) {
+    Traffic& t = counts_[x.name_];
+    (move == Move::load ? t.reads : move == Move::atomic_add ? t.atomics : t.writes) += x.size();
+    if (Observer* const observer = chip_.observer()) observer->moved(move, x.name_, {x.first_, x.first_ + x.rows()}, x.size(), tile);
+  }
+  template <class T> void count_read(const Slow<T>& x) { count(Move::load, x); }
   template <class T> void count_read(const Transposed<T>& x) { count_read(x.of); }
   template <class A, class B, class T> void count_product(const A& a, const B& b, const Slow<T>& c) {
     count_read(a);
     count_read(b);
-    counts_[c.name_].writes += c.size();
+    count(Move::store, c);
   }
   template <class T, class A, class B, class C> static void product(T x, const A& a, const B& b, C&& c) {
     const LibraryProduct<T> here(a.rows(), a.cols(), b.cols());

@@ -1,6 +1,6 @@
 #pragma once
 // The fast memory of one thread block: it counts the elements that live there, and hands out room for tiles.
-#include "common/memory/range.hpp"
+#include "common/memory/observer.hpp"
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -32,7 +32,9 @@ struct Block {
 class OnChip {
  public:
   /// @param capacity  elements
-  explicit OnChip(Index capacity) : capacity_(capacity) {}
+  /// @param observer  is told what is born and dies here; nullptr if nobody watches
+  explicit OnChip(Index capacity, Observer* observer = nullptr) : capacity_(capacity), observer_(observer) {}
+  Observer* observer() const { return observer_; }  ///< @return who watches, or nullptr
   Index capacity() const { return capacity_; }  ///< @return elements that it has room for
   /// The most elements that ever lived here at once.
   /// @return elements
@@ -43,12 +45,15 @@ class OnChip {
 
  private:
   friend class Claim;
-  Index capacity_, used_ = 0, peak_ = 0;
+  Index capacity_, used_ = 0, peak_ = 0, births_ = 0;
+  Observer* observer_;
   std::vector<Block> free_;  // kept for the next tile: malloc would give large blocks back to the system every time
 
   Block take(Index elements, Index bytes) {
     if (used_ + elements > capacity_) throw DoesNotFit(used_ + elements, capacity_);
     peak_ = std::max(peak_, used_ += elements);
+    ++births_;
+    if (observer_) observer_->born(births_, elements);
     const auto fits = std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.bytes == bytes; });
     if (bytes == 0 || fits == free_.end()) return Block(bytes);
     std::swap(*fits, free_.back());
@@ -56,8 +61,9 @@ class OnChip {
     free_.pop_back();
     return block;
   }
-  void give(Index elements, Block block) {
+  void give(Index id, Index elements, Block block) {
     used_ -= elements;
+    if (observer_) observer_->died(id, elements);
     if (block.bytes > 0) free_.push_back(std::move(block));
   }
 };
@@ -69,10 +75,10 @@ class Claim {
   /// @param elements  what counts
   /// @param bytes     storage for them, 0 if they are read where they lie
   /// @throws DoesNotFit if there is no room for them
-  Claim(OnChip& chip, Index elements, Index bytes = 0) : chip_(&chip), elements_(elements), block_(chip.take(elements, bytes)) {}
+  Claim(OnChip& chip, Index elements, Index bytes = 0) : chip_(&chip), elements_(elements), block_(chip.take(elements, bytes)), id_(chip.births_) {}
   /// Takes over what c claims.
   /// @param c  claims nothing afterwards
-  Claim(Claim&& c) noexcept : chip_(std::exchange(c.chip_, nullptr)), elements_(c.elements_), block_(std::move(c.block_)) {}
+  Claim(Claim&& c) noexcept : chip_(std::exchange(c.chip_, nullptr)), elements_(c.elements_), block_(std::move(c.block_)), id_(c.id_) {}
   /// Takes over what c claims.
   /// @param c  gets what was claimed before, and gives it up at its end
   /// @return *this
@@ -80,18 +86,23 @@ class Claim {
     std::swap(chip_, c.chip_);
     std::swap(elements_, c.elements_);
     std::swap(block_, c.block_);
+    std::swap(id_, c.id_);
     return *this;
   }
   ~Claim() {
-    if (chip_) chip_->give(elements_, std::move(block_));
+    if (chip_) chip_->give(id_, elements_, std::move(block_));
   }
   OnChip& chip() const { return *chip_; }           ///< @return the fast memory
   void* data() const { return block_.data.get(); }  ///< @return its storage, nullptr if it has none
+  /// Claims are numbered in the order of their births, from 1; what is moved keeps its number.
+  /// @return its number
+  Index id() const { return id_; }
 
  private:
   OnChip* chip_;
   Index elements_;
   Block block_;
+  Index id_;
 };
 
 }  // namespace flashsteps

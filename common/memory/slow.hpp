@@ -22,7 +22,9 @@ template <class T> class Slow {
   /// @param data       the first element
   /// @param rows,cols  its axes
   /// @param stride     elements from one row to the next
-  Slow(Name name, T* data, Index rows, Index cols, Index stride) : name_(name), data_(data), rows_(rows), cols_(cols), stride_(stride) {}
+  /// @param first      the row of the whole tensor that row 0 is
+  Slow(Name name, T* data, Index rows, Index cols, Index stride, Index first = 0)
+      : name_(name), data_(data), rows_(rows), cols_(cols), stride_(stride), first_(first) {}
   /// The same, with the rows side by side.
   /// @param name       the tensor that its traffic is counted under
   /// @param data       the first element
@@ -32,7 +34,7 @@ template <class T> class Slow {
   operator Slow<const T>() const
     requires(!std::is_const_v<T>)
   {
-    return {name_, data_, rows_, cols_, stride_};
+    return {name_, data_, rows_, cols_, stride_, first_};
   }
 
   Index rows() const { return rows_; }          ///< @return rows
@@ -40,13 +42,14 @@ template <class T> class Slow {
   Index size() const { return rows_ * cols_; }  ///< @return elements, rows times cols
   /// @param i  rows, inside [0, rows)
   /// @return those rows, [i.size() x cols]
-  Slow operator[](Range i) const { return {name_, data_ + i.begin * stride_, i.size(), cols_, stride_}; }
+  Slow operator[](Range i) const { return {name_, data_ + i.begin * stride_, i.size(), cols_, stride_, first_ + i.begin}; }
 
  private:
   friend class Memory;
   Name name_;
   T* data_;
   Index rows_, cols_, stride_;
+  Index first_;             // row 0 here, counted in the whole tensor
 };
 
 /// X^T, where X stays as it lies.

@@ -60,6 +60,7 @@ template <class T> class Tile {
   Index cols() const { return cols_; }                ///< @return columns
   Index packets() const { return packets_; }      ///< @return packets in a column, the padding's too
   OnChip& chip() const { return claim_.chip(); }  ///< @return the fast memory that it lives in
+  Index id() const { return claim_.id(); }        ///< @return the number of its claim
   /// @{
   /// A column as packets.
   /// @param j  its number

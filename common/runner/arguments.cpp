@@ -63,7 +63,8 @@ std::vector<Argument> arguments_of(const StepFeatures& step) {
 
       {results, "--output", "DIR", step.backward ? "write o, lse, dq, dk and dv there, as .npy" : "write o and lse there, as .npy"},
       {results, "--trace", "ROW", "follow m, l and o of this query row, from 0, in batch 0"},
-      {results, "--trace-head", "HEAD", "the head for --trace, default 0"},
+      {results, "--trace-tiles", "FILE", "what happens to one head, tile by tile, as JSON for the tile player", step.tile_trace, {}, kTileTraceSteps},
+      {results, "--trace-head", "HEAD", step.tile_trace ? "the head for --trace and --trace-tiles, default 0" : "the head for --trace, default 0"},
       {results, "--json", "", "one JSON object on stdout and nothing else"},
       {results, "--no-color", "", "plain text; so does NO_COLOR in the environment"},
       {results, "--help", "", "this text"},

@@ -16,6 +16,8 @@ inline constexpr std::string_view kBackwardStep = "06_backward_recompute";
 inline constexpr std::string_view kCausalStep = "07_causal_early_exit";
 inline constexpr std::string_view kGqaStep = "08_gqa";
 /// @}
+/// Those that take --trace-tiles.
+inline constexpr std::string_view kTileTraceSteps = "04, 05, 07 and 08";
 
 /// One argument of the programs.
 struct Argument {
@@ -25,6 +27,7 @@ struct Argument {
   std::string help;            ///< what it means
   bool taken = true;           ///< whether the step takes it
   std::string_view since = {}; ///< the first step that takes it, when it is not every step
+  std::string_view only = {};  ///< the steps that take it, when it is not all from one on
 };
 
 /// @return every argument of every step, in the order of the help, marked with whether this step takes it

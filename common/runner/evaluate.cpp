@@ -2,7 +2,9 @@
 
 #include "common/runner/checks.hpp"
 #include "common/runner/output_folder.hpp"
+#include "common/runner/tile_trace.hpp"
 #include "common/runner/unsafe_softmax.hpp"
+#include "common/runner/whole_file.hpp"
 
 #include <fmt/format.h>
 
@@ -26,12 +28,14 @@ template <class T> class Evaluation {
  public:
   Evaluation(const Step& step, const Options& options) : step_(step), options_(options), p_(make_problem<T>(step, options)), out_(p_) {
     check_trace();
+    if (options.trace_tiles) tile_file_.emplace(*options.trace_tiles);
     if (options.output) folder_.emplace(*options.output);
   }
 
   Outcome run() {
     describe();
     choose_all_tiles();
+    if (tile_file_) check_tile_trace(p_.sizes(step_.forward().pieces), choice(step_.forward()).tiles);
     run_forward_forms();
     run_backward_forms();
     std::stable_partition(outcome_.forms.begin(), outcome_.forms.end(), [&](const FormOutcome& f) { return f.name == step_.main().name; });
@@ -47,16 +51,17 @@ template <class T> class Evaluation {
   Problem<T> p_;
   Output<T> out_;                          // of the step's own forward and backward form
   std::optional<OutputFolder> folder_;
+  std::optional<WholeFile> tile_file_;
   Outcome outcome_;
   Judgement<T> judgement_;                 // of out_
   RowSample sample_;
   std::vector<TileChoice> choices_;        // by form
 
   void check_trace() const {
-    if (!options_.trace_row) return;
-    if (*options_.trace_row >= p_.seq_q()) throw BadInput(fmt::format("--trace {}: there are {} query rows, the first is 0", *options_.trace_row, p_.seq_q()));
+    if (!options_.trace_row && !options_.trace_tiles) return;
+    if (options_.trace_row && *options_.trace_row >= p_.seq_q()) throw BadInput(fmt::format("--trace {}: there are {} query rows, the first is 0", *options_.trace_row, p_.seq_q()));
     if (options_.trace_head >= p_.heads()) throw BadInput(fmt::format("--trace-head {}: there are {} query heads, the first is 0", options_.trace_head, p_.heads()));
-    if (p_.batch() == 0) throw BadInput("--trace: batch is 0, there is no row");
+    if (p_.batch() == 0) throw BadInput(options_.trace_row ? "--trace: batch is 0, there is no row" : "--trace-tiles: batch is 0, there is no head");
   }
 
   void describe() {
@@ -261,6 +266,11 @@ template <class T> class Evaluation {
   }
 
   void write() {
+    if (tile_file_) tile_file_->write(tile_trace(step_, options_, p_, choice(step_.forward())));
+    write_folder();
+    if (tile_file_) tile_file_->commit();
+  }
+  void write_folder() {
     if (!folder_) return;
     folder_->add("o.npy", out_.o.shape(), out_.o.numbers.data());
     folder_->add("lse.npy", {p_.batch(), p_.heads(), p_.seq_q()}, out_.lse.numbers.data());

@@ -144,6 +144,7 @@ Given::Given(const StepFeatures& step, int argc, const char* const* argv) {
   for (const Argument& argument : arguments) {
     const CLI::Option& option = *app.get_option(argument.name);
     if (option.count() == 0) continue;
+    if (!argument.taken && !argument.only.empty()) throw BadInput(fmt::format("{} belongs to the steps {} (this is {})", argument.name, argument.only, step.name));
     if (!argument.taken) {
       throw BadInput(fmt::format("{} belongs to the steps from {} on: {} (this is {})", argument.name, argument.since.substr(0, 2), argument.since, step.name));
     }
@@ -176,7 +177,7 @@ void check_device(const Given& given, const Options& options) {
   if (options.dtype == Dtype::float64 && kernels) throw BadInput(fmt::format("--dtype double with --device {}: kernels compute in float, half or bfloat16", device));
   if (narrow && options.d_o) throw BadInput(fmt::format("--do with --dtype {}: every backward kernel takes float", dtype));
   if (options.trace_kernel && options.device != Device::cuda_on_cpu) throw BadInput("--trace-kernel needs --device cuda-on-cpu");
-  for (const char* name : {"--trace", "--sram"})
+  for (const char* name : {"--trace", "--trace-tiles", "--sram"})
     if (kernels && given.has(name)) throw BadInput(fmt::format("{} is for --device cpu{}", name, std::string_view(name) == "--sram" ? ": the tiles of kernels are compiled" : ""));
 }
 
@@ -273,13 +274,16 @@ std::optional<Options> parse(const StepFeatures& step, int argc, const char* con
   options.trace_row = length("--trace", 0);
   options.trace_head = length("--trace-head", 0).value_or(options.trace_head);
   options.repeat = static_cast<int>(given.whole<std::int64_t>("--repeat", 1, kMostRepeats).value_or(options.repeat));
+  options.trace_tiles = given.text("--trace-tiles");
   options.trace_kernel = given.has("--trace-kernel");
   options.no_color = given.has("--no-color") || no_color_in_environment();
   options.json = given.has("--json");
 
   if (given.has("--causal") && given.has("--no-causal")) throw BadInput("--causal and --no-causal contradict each other; give one of them");
   if (given.has("--causal") || given.has("--no-causal")) options.causal = given.has("--causal");
-  if (given.has("--trace-head") && !given.has("--trace")) throw BadInput("--trace-head needs --trace ROW, the row to follow in that head");
+  if (given.has("--trace-head") && !given.has("--trace") && !given.has("--trace-tiles")) {
+    throw BadInput(fmt::format("--trace-head needs --trace ROW{}, to follow in that head", step.tile_trace ? " or --trace-tiles FILE" : ""));
+  }
   if (options.scale && options.dtype != Dtype::float64 && !std::isfinite(static_cast<float>(*options.scale))) {
     throw BadInput(fmt::format("--scale {}: is not finite as a float; --dtype double takes it", *given.text("--scale")));
   }

@@ -22,6 +22,7 @@ struct StepFeatures {
   bool causal = false;    ///< takes --causal, --no-causal: from 07 on
   bool gqa = false;       ///< takes a --kv-heads that differs from --heads: 08
   bool backward = false;  ///< takes --do: from 06 on
+  bool tile_trace = false;  ///< takes --trace-tiles: its main form is a forward pass in tiles
 };
 
 /// Order of the axes in files, in and out.
@@ -65,6 +66,7 @@ struct Options {
   std::optional<std::string> output;            ///< folder
   std::optional<std::ptrdiff_t> trace_row;      ///< query row, from 0; whether there is such a row is for the program to check
   std::ptrdiff_t trace_head = 0;                ///< query head, from 0; likewise
+  std::optional<std::string> trace_tiles;       ///< file for what happens to one head, tile by tile
   bool trace_kernel = false;                    ///< watch every access of the kernels
   int repeat = 1;                               ///< 1 to 1,000,000
   bool no_color = false;                        ///< --no-color, or NO_COLOR in the environment and not empty

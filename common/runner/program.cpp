@@ -39,7 +39,8 @@ void become(const char* folder, const std::string& name, const char* const* argv
 
 int run(const std::vector<const Step*>& steps, int number, int argc, const char* const* argv) {
   const Step& step = *steps[number - 1];
-  const StepFeatures features{step.number, step.name, step.title, step.idea, step.number >= 4, step.causal, step.gqa, step.has_backward()};
+  const StepFeatures features{step.number, step.name, step.title, step.idea, step.number >= 4, step.causal, step.gqa, step.has_backward(),
+                              step.main().tiled && !step.main().backward()};
   const std::optional<Options> options = parse(features, argc, argv);
   if (!options) return exit_equal;
   if (options->device == Device::cuda && !gpu::is_for_gpu()) become("cuda", step.name, argv);
