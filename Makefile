@@ -121,7 +121,7 @@ diff:
 
 # Not the pages (forward.hpp, backward.hpp) and the tiles under them: their columns of shapes are set by hand
 format:
-	find common/runner steps tests -name '*.[hc]pp' ! -name forward.hpp ! -name backward.hpp -exec clang-format -i {} +
+	find common/runner steps tests docs/figures -name '*.[hc]pp' ! -name forward.hpp ! -name backward.hpp -exec clang-format -i {} +
 
 clean:
 	rm -rf build build-asan

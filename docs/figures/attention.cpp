@@ -67,11 +67,15 @@ Figure attention_map(const Map& map) {
   for (Index i = map.first; i < map.first + count; ++i)
     if (w[i][top_j] > w[top_i][top_j]) top_i = i;
   for (Index i = map.first + 1; i < map.first + count; ++i) before += w[i][i - 1] / double(count - 1);
-  const std::string favourite = fmt::format("\"{}\" gets most: {} of a row's weight on average, at most {}.", words[top_j], rounded(mean(top_j)), rounded(w[top_i][top_j]));
-  const std::string what = before > 0.9 ? fmt::format("From the second row on, more than {:.3f} of the weight is on the token before.", std::floor(1000 * before) / 1000) : favourite;
+  const std::string favourite =
+      fmt::format("\"{}\" gets most: {} of a row's weight on average, at most {}.", words[top_j], rounded(mean(top_j)), rounded(w[top_i][top_j]));
+  const std::string what = before > 0.9
+                               ? fmt::format("From the second row on, more than {:.3f} of the weight is on the token before.", std::floor(1000 * before) / 1000)
+                               : favourite;
   const std::string name = fmt::format("attention-layer{}", map.layer);
   Figure f(name, fmt::format("Layer {}, head {}: where each token looks", map.layer, map.head),
-           fmt::format("Attention weights of head {} in layer {} of all-MiniLM-L6-v2 for {} tokens of the Gettysburg Address: {}. Rows are queries, columns keys; the area of a square "
+           fmt::format("Attention weights of head {} in layer {} of all-MiniLM-L6-v2 for {} tokens of the Gettysburg Address: {}. Rows are queries, columns "
+                       "keys; the area of a square "
                        "is the weight. {} The weights are a softmax over all {} keys without a mask; {} of a row's weight lies inside of the map on average.",
                        map.head, map.layer, count, text, what, n, rounded(inside)),
            758);
@@ -106,8 +110,9 @@ Figure attention_map(const Map& map) {
     f.text(x + cell + 6, top + side + 36, "small muted", label);
     x += cell + 30 + text_width("small", label);
   }
-  f.lines(20, top + side + 66, "small muted", {fmt::format("Rows: queries. Columns: keys. Softmax over all {} keys, no mask;", n),
-                                               fmt::format("\"elsewhere\" is the weight on the other {} keys.", n - count)});
+  f.lines(20, top + side + 66, "small muted",
+          {fmt::format("Rows: queries. Columns: keys. Softmax over all {} keys, no mask;", n),
+           fmt::format("\"elsewhere\" is the weight on the other {} keys.", n - count)});
   return f;
 }
 

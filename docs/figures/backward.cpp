@@ -1,4 +1,5 @@
 // The two orders of the backward pass, and what they move.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "common/runner/report.hpp"
@@ -9,58 +10,91 @@
 namespace flashsteps::figures {
 namespace {
 
-constexpr Index grid = 4;
+constexpr Index grid = 4, tile = 2, dimension = 2;
 
-/// What stays, what is loaded and what is added, seen in the closed form: on a grid of 4 x 4 tiles, how often each tensor moves.
-struct Order {
+/// What one thread block does, seen in a run on a grid of tiles: the second block of the outer loop.
+struct Block {
   const Form* form;
-  Counts counts;
-  HeadSizes sizes;
-  Index times_read(Name name, Index size) const { return counts[name].reads / size; }
-  Index times_added(Name name, Index size) const { return counts[name].atomics / size; }
+  bool by_columns;                        // does it keep K and V?
+  Index outer = 1;                        // the tile that it keeps
+  std::vector<Index> loaded;              // the tiles that it loads in turn
+  std::vector<Index> added[name_count];   // the tiles of a tensor that it adds to
+  std::vector<Index> stored[name_count];  // the tiles of a tensor that it stores
 };
-Order order(const char* name) {
-  const HeadSizes x{.nq = grid * 2, .nk = grid * 2, .d = 2, .dv = 2, .br = 2, .bc = 2, .diagonal = grid * 2};
+
+class Recorder : public Observer {
+ public:
+  struct Event {
+    Move move;
+    Name name;
+    Index tile;
+  };
+  void moved(Move move, Name name, Range rows, Index, Index) override { events.push_back({move, name, rows.begin / tile}); }
+  void born(Index, Index) override {}
+  void died(Index, Index) override {}
+  std::vector<Event> events;
+};
+
+Block watch(const char* name) {
+  constexpr Index n = grid * tile;
+  std::vector<float> in(n * dimension, 1), o(n * dimension), lse(n), dq(n * dimension), dk(n * dimension), dv(n * dimension);
+  const auto matrix = [](Name name, std::vector<float>& x) { return Slow<float>(name, x.data(), n, Index(x.size()) / n); };
+  const Head<float> head{matrix(tensor::q, in), matrix(tensor::k, in), matrix(tensor::v, in), matrix(tensor::o, o), matrix(tensor::lse, lse), 1, tile, tile, n};
+  const Gradients<float> gradients{matrix(tensor::d_o, in), {}, matrix(tensor::dq, dq), matrix(tensor::dk, dk), matrix(tensor::dv, dv)};
+  Recorder recorder;
+  Memory memory(std::numeric_limits<Index>::max(), &recorder);
   const Form& form = step06::step().form(name);
-  return {&form, form.traffic(x), x};
+  form.in_float.backward({&head, 1}, {&gradients, 1}, memory);
+
+  const auto loads = [&](Name x) {
+    return std::count_if(recorder.events.begin(), recorder.events.end(), [&](auto& e) { return e.move == Move::load && e.name == x; });
+  };
+  Block block{&form, loads(tensor::k) < loads(tensor::q), 1, {}, {}, {}};
+  const Name outer = block.by_columns ? tensor::k : tensor::q, inner = block.by_columns ? tensor::q : tensor::k;
+  bool mine = false;
+  for (const Recorder::Event& e : recorder.events) {
+    if (e.move == Move::load && e.name == outer) mine = e.tile == block.outer;
+    if (!mine) continue;
+    if (e.move == Move::load && e.name == inner) block.loaded.push_back(e.tile);
+    if (e.move == Move::atomic_add) block.added[int(e.name)].push_back(e.tile);
+    if (e.move == Move::store) block.stored[int(e.name)].push_back(e.tile);
+  }
+  return block;
 }
 
-void panel(Figure& f, double x, const char* heading, const Order& o, const HeadSizes& sizes) {
-  const double cell = 42, top = 132, gx = x + 58;
-  const bool by_columns = o.times_read(tensor::k, o.sizes.nk * o.sizes.d) == 1;  // K is read once: it stays
+void panel(Figure& f, double x, const char* heading, const Block& block, const HeadSizes& sizes) {
+  const double cell = 42, top = 132, gx = x + 58, far = cell * grid;
+  const auto has = [](const std::vector<Index>& tiles, Index t) { return std::find(tiles.begin(), tiles.end(), t) != tiles.end(); };
   f.text(x, 72, "bold", heading);
-  const Index now = 1;
   for (Index t = 0; t < grid; ++t) {
-    const bool mine = t == now, column = by_columns ? mine : true, row = by_columns ? true : mine;
-    f.rect(gx + cell * double(t) + 2, top - 40, cell - 4, 32, column ? (by_columns ? "green-soft" : "orange-soft dash") : "rule", 3);
+    const char* kept = t == block.outer ? "green-soft" : "rule";
+    const char* in_turn = has(block.loaded, t) ? "orange-soft dash" : "rule";
+    f.rect(gx + cell * double(t) + 2, top - 40, cell - 4, 32, block.by_columns ? kept : in_turn, 3);
     f.text(gx + cell * (double(t) + 0.5), top - 18, "small", fmt::format("K_{}", t), Anchor::middle);
-    f.rect(x, top + cell * double(t) + 2, 50, cell - 4, row ? (by_columns ? "orange-soft dash" : "green-soft") : "rule", 3);
+    f.rect(x, top + cell * double(t) + 2, 50, cell - 4, block.by_columns ? in_turn : kept, 3);
     f.text(x + 25, top + cell * (double(t) + 0.5) + 5, "small", fmt::format("Q_{}", t), Anchor::middle);
   }
   for (Index i = 0; i < grid; ++i)
-    for (Index j = 0; j < grid; ++j) f.rect(gx + cell * double(j), top + cell * double(i), cell, cell, (by_columns ? j : i) == now ? "blue-soft" : "rule");
-  const double along = double(now) + 0.5, far = cell * grid;
-  if (by_columns) f.arrow({gx + cell * along, top + 8}, {gx + cell * along, top + far - 6}, "ink-line", "ink-area");
-  else f.arrow({gx + 8, top + cell * along}, {gx + far - 6, top + cell * along}, "ink-line", "ink-area");
+    for (Index j = 0; j < grid; ++j)
+      f.rect(gx + cell * double(j), top + cell * double(i), cell, cell, (block.by_columns ? j : i) == block.outer ? "blue-soft" : "rule");
+  const double along = cell * (double(block.outer) + 0.5), from = cell * double(block.loaded.front()) + 8, to = cell * double(block.loaded.back() + 1) - 6;
+  if (block.by_columns) f.arrow({gx + along, top + from}, {gx + along, top + to}, "ink-line", "ink-area");
+  else f.arrow({gx + from, top + along}, {gx + to, top + along}, "ink-line", "ink-area");
 
-  // What leaves: one tile at the end, and atomic adds from every tile
-  const auto out = [&](double ox, double oy, double w, double h, const std::string& label, bool atomic) {
-    f.rect(ox, oy, w, h, atomic ? "violet-soft dot" : "green-soft", 3);
-    f.text(ox + w / 2, oy + h / 2 + 5, "small", label, Anchor::middle);
-  };
-  const auto both = [&](Index t, bool atomic) {
-    out(gx + cell * double(t) + 2, top + far + 8, cell - 4, 28, fmt::format("dK_{}", t), atomic);
-    out(gx + cell * double(t) + 2, top + far + 40, cell - 4, 28, fmt::format("dV_{}", t), atomic);
+  // What leaves: tiles that are stored at the end, and atomic adds
+  const auto out = [&](Name name, Index t, double ox, double oy, double w, double h, const char* label) {
+    const bool added = has(block.added[int(name)], t);
+    if (!added && !has(block.stored[int(name)], t)) return;
+    f.rect(ox, oy, w, h, added ? "violet-soft dot" : "green-soft", 3);
+    f.text(ox + w / 2, oy + h / 2 + 5, "small", fmt::format("{}_{}", label, t), Anchor::middle);
   };
   for (Index t = 0; t < grid; ++t) {
-    if (by_columns) out(gx + far + 8, top + cell * double(t) + 2, 44, cell - 4, fmt::format("dQ_{}", t), true);
-    else both(t, true);
+    out(tensor::dq, t, gx + far + 8, top + cell * double(t) + 2, 44, cell - 4, "dQ");
+    out(tensor::dk, t, gx + cell * double(t) + 2, top + far + 8, cell - 4, 28, "dK");
+    out(tensor::dv, t, gx + cell * double(t) + 2, top + far + 40, cell - 4, 28, "dV");
   }
-  if (by_columns) both(now, false);
-  else out(gx + far + 8, top + cell * double(now) + 2, 44, cell - 4, fmt::format("dQ_{}", now), false);
 
-  const Counts c = o.form->traffic(sizes);
-  const Traffic total = c.total();
+  const Traffic total = block.form->traffic(sizes).total();
   double y = 468;
   const auto line = [&](const std::string& words, Index n, bool bold = false) {
     f.text(x, y, bold ? "small bold" : "small", words);
@@ -69,28 +103,32 @@ void panel(Figure& f, double x, const char* heading, const Order& o, const HeadS
   };
   line("read", total.reads);
   line("written", total.writes);
-  line(by_columns ? "added to dQ" : "added to dK and dV", total.atomics);
+  line(block.by_columns ? "added to dQ" : "added to dK and dV", total.atomics);
   f.line({x, y - 15}, {x + 278, y - 15}, "rule");
   y += 4;
-  line("moved", moved(*o.form, sizes), true);
+  line("moved", moved(*block.form, sizes), true);
 }
 
 }  // namespace
 
 Figure backward_orders() {
-  const Order column = order("column order"), row = order("row order");
+  const Block column = watch("column order"), row = watch("row order");
   HeadSizes sizes = default_sizes();
   sizes.br = sizes.bc = default_tile;
-  const auto say = [&](const Order& o) {
-    const Traffic t = o.form->traffic(sizes).total();
-    return fmt::format("{} read, {} written, {} added", with_commas(default_heads * t.reads), with_commas(default_heads * t.writes), with_commas(default_heads * t.atomics));
+  const auto say = [&](const Block& block) {
+    const Traffic t = block.form->traffic(sizes).total();
+    return fmt::format("{} read, {} written, {} added", with_commas(default_heads * t.reads), with_commas(default_heads * t.writes),
+                       with_commas(default_heads * t.atomics));
   };
-  Figure f("backward-orders", "Two orders of the backward pass",
-           fmt::format("Column order: a thread block keeps one column tile K_J, V_J with dK_J and dV_J on chip and goes down the row tiles; to every dQ_I it adds atomically. On the "
-                       "shipped input: {}. Row order: a block keeps one row tile Q_I, dO_I with dQ_I and goes along the column tiles; it adds atomically to every dK_J and "
-                       "dV_J, two tensors: {}.",
-                       say(column), say(row)),
-           640);
+  Figure f(
+      "backward-orders", "Two orders of the backward pass",
+      fmt::format(
+          "Column order: a thread block keeps one column tile K_J, V_J with dK_J and dV_J on chip and goes down the row tiles; to every dQ_I it adds "
+          "atomically. On the "
+          "shipped input: {}. Row order: a block keeps one row tile Q_I, dO_I with dQ_I and goes along the column tiles; it adds atomically to every dK_J and "
+          "dV_J, two tensors: {}.",
+          say(column), say(row)),
+      640);
   f.line({320, 58}, {320, 374}, "rule");
   f.line({320, 448}, {320, 566}, "rule");
   panel(f, 20, "column order: adds to dQ", column, sizes);
@@ -102,8 +140,9 @@ Figure backward_orders() {
   f.rect(370, 386, 28, 22, "violet-soft dot", 3);
   f.text(406, 402, "small muted", "atomic adds in slow memory");
   f.text(20, 430, "small muted", "With K_J goes V_J, with Q_I go dO_I, L_I and D_I (row order: O_I).");
-  f.lines(20, 604, "small muted", {fmt::format("Elements on the shipped input, {} heads, tiles of {} × {}.", default_heads, default_tile, default_tile),
-                                   "An element added counts as one read and one written."});
+  f.lines(20, 604, "small muted",
+          {fmt::format("Elements on the shipped input, {} heads, tiles of {} × {}.", default_heads, default_tile, default_tile),
+           "An element added counts as one read and one written."});
   return f;
 }
 

@@ -37,7 +37,7 @@ void Chart::ticks(const std::vector<Tick>& x, const std::vector<Tick>& y) {
 
 void Chart::titles(const std::string& x, const std::string& y) {
   f_.text((left_ + right_) / 2, bottom_ + 51, "small", x, Anchor::middle);
-  f_.text(20, top_ - 22, "small", y);
+  f_.text(20, top_ - 15, "small", y);
 }
 
 void Chart::marker(Point at, char marker, std::string_view colour) {

@@ -15,9 +15,9 @@ struct Tick {
 };
 /// A curve: its colour is one of the palette, its dashes and marker tell it apart without colour.
 struct Curve {
-  std::vector<Point> points;   ///< in numbers, not in the figure's units
+  std::vector<Point> points;  ///< in numbers, not in the figure's units
   std::string label, colour, dash;
-  char marker = 'o';           ///< o disc, r ring, s square, t triangle, d diamond, - none
+  char marker = 'o';  ///< o disc, r ring, s square, t triangle, d diamond, - none
 };
 
 /// A chart inside of a figure.

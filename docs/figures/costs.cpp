@@ -38,7 +38,8 @@ std::vector<Cost> default_costs() {
     for (const Form& form : step->forms) {
       if (form.home != step->name) continue;
       const FormOutcome outcome = cost(form);
-      costs.push_back({step, &form, fmt::format("{:02} {}", step->number, known ? step->title.substr(0, step->title.find(':')) : form.name), outcome.traffic_formula, outcome.peak_formula,
+      costs.push_back({step, &form, fmt::format("{:02} {}", step->number, known ? step->title.substr(0, step->title.find(':')) : form.name),
+                       outcome.traffic_formula, outcome.peak_formula,
                        double(flashsteps::moved(outcome.traffic_formula)) / (form.backward() ? standard_backward : standard_forward)});
     }
   }

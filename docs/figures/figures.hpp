@@ -10,7 +10,7 @@ namespace flashsteps::figures {
 struct Cost {
   const Step* step;
   const Form* form;
-  std::string label;   ///< "06 column order", "05 FlashAttention-2"
+  std::string label;  ///< "06 column order", "05 FlashAttention-2"
   Traffic traffic;
   Index on_chip;
   double to_standard;  ///< traffic over that of standard attention, or of the standard backward pass

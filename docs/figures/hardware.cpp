@@ -52,13 +52,16 @@ void numbers(Figure& f, double x, double y, const Shared& s) {
 Figure split_k_split_q() {
   const Index b = 128, d = 64;
   const Shared k = split_k(b, b, d, d), q = split_q(b, b, d, d);
-  Figure f("split-k-split-q", "One tile, four warps: split-K and split-Q",
-           fmt::format("Left, split-K as in FlashAttention-1: each of {} warps owns a slice of the columns of K transposed and of the rows of V and sees all of Q, so each has a "
-                       "partial O of full size; row maxima, row sums and partial O go through shared memory, with two barriers. Right, split-Q as in FlashAttention-2: each "
-                       "warp owns a slice of the rows of Q and sees all of K and V; its rows of O are its own, nothing is exchanged. For a tile of {} by {} with d = {}, "
-                       "elements through shared memory: split-K {} of operands and {} of partial results, split-Q {} of operands and none.",
-                       warps, b, b, d, with_commas(k.operands), with_commas(k.written + k.read), with_commas(q.operands)),
-           668);
+  Figure f(
+      "split-k-split-q", "One tile, four warps: split-K and split-Q",
+      fmt::format(
+          "Left, split-K as in FlashAttention-1: each of {} warps owns a slice of the columns of K transposed and of the rows of V and sees all of Q, so each "
+          "has a "
+          "partial O of full size; row maxima, row sums and partial O go through shared memory, with two barriers. Right, split-Q as in FlashAttention-2: each "
+          "warp owns a slice of the rows of Q and sees all of K and V; its rows of O are its own, nothing is exchanged. For a tile of {} by {} with d = {}, "
+          "elements through shared memory: split-K {} of operands and {} of partial results, split-Q {} of operands and none.",
+          warps, b, b, d, with_commas(k.operands), with_commas(k.written + k.read), with_commas(q.operands)),
+      668);
   const double left = 20, right = 342, top = 128;
   f.line({320, 58}, {320, 628}, "rule");
   f.text(left, 72, "bold", "split-K (04)");
@@ -102,13 +105,16 @@ Figure thread_blocks() {
   const Index row_tiles = two / (batch * heads), waves_one = tile_count(one, machines), waves_two = tile_count(two, machines);
   const auto idle = [&](Index count) { return tile_count(count, machines) * machines - count; };  // in the last wave
   const auto share = [&](Index count, Index waves) { return double(count) / double(waves * machines); };
-  Figure f("thread-blocks", "Thread blocks on the 108 multiprocessors of an A100",
-           fmt::format("Batch {}, {} heads, {} queries in tiles of {} rows. FlashAttention-1 starts one thread block a head: {} blocks, so {} of {} multiprocessors are idle all "
-                       "the time, {:.0f} % are used. FlashAttention-2 starts one a row tile: {} blocks in {} waves, {:.0f} % are used; {} multiprocessors run {} blocks, "
-                       "the other {} run {} and are idle in the last wave.",
-                       batch, heads, with_commas(n), br, one, machines - one, machines, 100 * share(one, waves_one), with_commas(two), waves_two, 100 * share(two, waves_two),
-                       two - (waves_two - 1) * machines, waves_two, waves_two * machines - two, waves_two - 1),
-           592);
+  Figure f(
+      "thread-blocks", "Thread blocks on the 108 multiprocessors of an A100",
+      fmt::format(
+          "Batch {}, {} heads, {} queries in tiles of {} rows. FlashAttention-1 starts one thread block a head: {} blocks, so {} of {} multiprocessors are "
+          "idle all "
+          "the time, {:.0f} % are used. FlashAttention-2 starts one a row tile: {} blocks in {} waves, {:.0f} % are used; {} multiprocessors run {} blocks, "
+          "the other {} run {} and are idle in the last wave.",
+          batch, heads, with_commas(n), br, one, machines - one, machines, 100 * share(one, waves_one), with_commas(two), waves_two,
+          100 * share(two, waves_two), two - (waves_two - 1) * machines, waves_two, waves_two * machines - two, waves_two - 1),
+      592);
   f.text(20, 64, "small muted", fmt::format("Batch {}, {} heads, {} queries, B_r = {}; one block at a time on each.", batch, heads, with_commas(n), br));
   const auto panel = [&](double x, const char* heading, const std::string& rule, Index count, const char* classes, const char* rest) {
     constexpr Index across = 12;

@@ -15,12 +15,15 @@ Figure head_maps() {
     const char* words;
     Index kv_heads;
   } maps[] = {{"MHA", "multi-head: each its own", 8}, {"GQA", "grouped-query: groups of 4", 2}, {"MQA", "multi-query: all share one", 1}};
-  Figure f("head-maps", "Which head of K and V a query head reads",
-           fmt::format("Three maps from {} query heads to heads of K and V. Multi-head attention: query head h reads head h. Grouped-query attention with 2 heads of K and V: "
-                       "query heads 0 to 3 read head 0, 4 to 7 read head 1. Multi-query attention: all read head 0. A token's K and V in half precision take, with d = {}, "
-                       "{}, {} and {} bytes a layer.",
-                       heads, d, 2 * maps[0].kv_heads * d * 2, 2 * maps[1].kv_heads * d * 2, 2 * maps[2].kv_heads * d * 2),
-           700);
+  Figure f(
+      "head-maps", "Which head of K and V a query head reads",
+      fmt::format(
+          "Three maps from {} query heads to heads of K and V. Multi-head attention: query head h reads head h. Grouped-query attention with 2 heads of K and "
+          "V: "
+          "query heads 0 to 3 read head 0, 4 to 7 read head 1. Multi-query attention: all read head 0. A token's K and V in half precision take, with d = {}, "
+          "{}, {} and {} bytes a layer.",
+          heads, d, 2 * maps[0].kv_heads * d * 2, 2 * maps[1].kv_heads * d * 2, 2 * maps[2].kv_heads * d * 2),
+      700);
   static const char* const classes[] = {"blue-soft", "orange-soft", "green-soft", "violet-soft"};
   static const char* const lines[] = {"blue-line", "orange-line", "green-line", "violet-line"};
   double y = 76;

@@ -27,14 +27,17 @@ Figure memory_hierarchy() {
   const Index matrix = default_heads * x.nq * x.d, scores = default_heads * x.nq * x.nk, vector = default_heads * x.nq;
   const auto moved_by = [&](int step, std::string_view form) { return with_commas(flashsteps::moved(cost_of(costs, step, form).traffic)); };
   const double row = 25, table = 416;
-  Figure f("memory-hierarchy", "Two levels of memory, and what each step moves",
-           fmt::format("A small box, the chip, with room for {} elements, above a wide one, slow memory. Arrows between them: load, store and atomic add. Slow memory holds "
-                       "Q, K, V and O of {} elements each and L of {}; in standard attention also S and P of {} each. A table gives for each form of each step what is read, "
-                       "written and added on the shipped input, and what it holds on chip. In all, standard attention moves {} elements, three sweeps {}, "
-                       "FlashAttention-1 {} and FlashAttention-2 {}.",
-                       with_commas(default_capacity), with_commas(matrix), with_commas(vector), with_commas(scores), moved_by(1, "standard"),
-                       moved_by(1, "three sweeps"), moved_by(4, "column tiles outside"), moved_by(5, "row tiles outside")),
-           table + row * double(costs.size()) + 78);
+  Figure f(
+      "memory-hierarchy", "Two levels of memory, and what each step moves",
+      fmt::format(
+          "A small box, the chip, with room for {} elements, above a wide one, slow memory. Arrows between them: load, store and atomic add. Slow memory holds "
+          "Q, K, V and O of {} elements each and L of {}; in standard attention also S and P of {} each. A table gives for each form of each step what is "
+          "read, "
+          "written and added on the shipped input, and what it holds on chip. In all, standard attention moves {} elements, three sweeps {}, "
+          "FlashAttention-1 {} and FlashAttention-2 {}.",
+          with_commas(default_capacity), with_commas(matrix), with_commas(vector), with_commas(scores), moved_by(1, "standard"), moved_by(1, "three sweeps"),
+          moved_by(4, "column tiles outside"), moved_by(5, "row tiles outside")),
+      table + row * double(costs.size()) + 78);
 
   f.rect(150, 62, 340, 92, "blue-soft", 8);
   f.text(320, 90, "bold", "chip: fast memory", Anchor::middle);
@@ -68,7 +71,8 @@ Figure memory_hierarchy() {
     for (int c = 0; c < 4; ++c) f.text(right[c], y - 13, c == 3 ? "small mono muted" : "small mono", amount(numbers[c]), Anchor::end);
   }
   f.line({20, y - 6}, {620, y - 6}, "rule");
-  f.lines(20, y + 24, "small muted", {"Elements over all heads; on chip: the most that one piece of work holds.", "07 and 08 with the causal mask; 08 with 4 heads of K and V."});
+  f.lines(20, y + 24, "small muted",
+          {"Elements over all heads; on chip: the most that one piece of work holds.", "07 and 08 with the causal mask; 08 with 4 heads of K and V."});
   return f;
 }
 
@@ -79,7 +83,8 @@ Figure ladder_traffic() {
   std::string spoken;
   for (const Cost& cost : costs) spoken += fmt::format("{}{}: {}", spoken.empty() ? "" : "; ", cost.label, ratio(cost.to_standard));
   Figure f("ladder-traffic", "Traffic compared with standard attention",
-           "Bars on a logarithmic scale, one for each form of each step: elements moved on the shipped input over those of standard attention, for the backward pass over "
+           "Bars on a logarithmic scale, one for each form of each step: elements moved on the shipped input over those of standard attention, for the "
+           "backward pass over "
            "those of the standard backward pass. " +
                spoken + ".",
            176 + row * (double(costs.size()) + 2));

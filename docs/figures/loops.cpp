@@ -1,38 +1,12 @@
 // The order in which steps 04 and 05 visit the tiles: both are run, and watched after every tile.
 #include <fmt/format.h>
-#include <functional>
-
-#include "common/attention/watch.hpp"
-
-namespace flashsteps {
-
-/// In a number type of its own, a watch is told of every tile of every row.
-template <>
-class Watch<long double> {
- public:
-  using Seen = std::function<void(Range i, Range j)>;
-  Watch() = default;
-  explicit Watch(const Seen& seen) : seen_(&seen) {}
-  Watch rows(Range) const { return *this; }
-  template <class T>
-  void operator()(Range i, Range j, const Tile<T>&, const Tile<T>&, const Tile<T>&) const {
-    if (seen_) (*seen_)(i, j);
-  }
-
- private:
-  const Seen* seen_ = nullptr;
-};
-
-}  // namespace flashsteps
 
 #include "figures.hpp"
-#include "steps/04_fa1_tiled/forward.hpp"
-#include "steps/05_fa2_loop_swap/forward.hpp"
+#include "steps/all.hpp"
 
 namespace flashsteps::figures {
 namespace {
 
-using Real = long double;
 constexpr Index row_tiles = 4, column_tiles = 3, tile = 2, dimension = 2;
 
 /// A tile that was visited, and what moved since the visit before.
@@ -50,21 +24,39 @@ Counts difference(Counts a, const Counts& b) {
   return a;
 }
 
-Run watch(void (*forward)(const Head<Real>&, Memory&)) {
+/// Notes every tile, and what the memory has counted since the one before.
+class Visits : public TileObserver<float> {
+ public:
+  explicit Visits(const Memory& memory) : memory_(memory) {}
+  void visited(Range i, Range j, const Tile<float>&, const Tile<float>&, const Tile<float>&) override {
+    all.push_back({i.begin / tile, j.begin / tile, difference(memory_.counts(), before_)});
+    before_ = memory_.counts();
+  }
+  std::vector<Visit> all;
+
+ private:
+  const Memory& memory_;
+  Counts before_;
+};
+
+Run watch(const Form& form) {
   const Index nq = row_tiles * tile, nk = column_tiles * tile;
-  const std::vector<Real> q(nq * dimension, 1), k(nk * dimension, 1), v(nk * dimension, 1);
-  std::vector<Real> o(nq * dimension), lse(nq);
+  const std::vector<float> q(nq * dimension, 1), k(nk * dimension, 1), v(nk * dimension, 1);
+  std::vector<float> o(nq * dimension), lse(nq);
   Memory memory;
-  Run run;
-  Counts before;
-  const Watch<Real>::Seen seen = [&](Range i, Range j) {
-    run.visits.push_back({i.begin / tile, j.begin / tile, difference(memory.counts(), before)});
-    before = memory.counts();
-  };
-  forward({{tensor::q, q.data(), nq, dimension}, {tensor::k, k.data(), nk, dimension}, {tensor::v, v.data(), nk, dimension}, {tensor::o, o.data(), nq, dimension},
-           {tensor::lse, lse.data(), nq, 1}, 1, tile, tile, nk, Watch<Real>(seen)}, memory);
-  run.total = memory.counts();
-  return run;
+  Visits visits(memory);
+  form.in_float.forward({{tensor::q, q.data(), nq, dimension},
+                         {tensor::k, k.data(), nk, dimension},
+                         {tensor::v, v.data(), nk, dimension},
+                         {tensor::o, o.data(), nq, dimension},
+                         {tensor::lse, lse.data(), nq, 1},
+                         1,
+                         tile,
+                         tile,
+                         nk,
+                         Watch<float>(visits)},
+                        memory);
+  return {visits.all, memory.counts()};
 }
 
 /// How often a tensor was read and written, in multiples of its size.
@@ -108,7 +100,8 @@ void panel(Figure& f, double x, const char* heading, const Run& run, std::size_t
     const char* label;
     Name name;
     Index size;
-  } rows[] = {{"Q", tensor::q, nq * dimension}, {"K, V", tensor::k, nk * dimension}, {"O", tensor::o, nq * dimension}, {"m, l", tensor::m, nq}, {"L", tensor::lse, nq}};
+  } rows[] = {
+      {"Q", tensor::q, nq * dimension}, {"K, V", tensor::k, nk * dimension}, {"O", tensor::o, nq * dimension}, {"m, l", tensor::m, nq}, {"L", tensor::lse, nq}};
   double y = 438;
   f.text(x, y, "small bold", "whole tensor");
   f.text(x + 198, y, "small bold", "read", Anchor::end);
@@ -131,13 +124,15 @@ std::string spoken(const Run& run) {
 }  // namespace
 
 Figure loop_order() {
-  const Run fa1 = watch(step04::forward<Real>), fa2 = watch(step05::forward<Real>);
-  Figure f("loop-order", "The order in which the tiles are visited",
-           fmt::format("Two grids of {} row tiles by {} column tiles with numbers in the order in which the steps visit them, as (row tile, column tile). Step 04, "
-                       "FlashAttention-1, goes down the columns: {}. K and V of a column stay on chip and are read once; Q, O, m and l are loaded for every tile, and O, m, l "
-                       "stored. Step 05, FlashAttention-2, goes along the rows: {}. Q, O, m and l of a row stay on chip; K and V are read {} times.",
-                       row_tiles, column_tiles, spoken(fa1), spoken(fa2), fa2.total[tensor::k].reads / (column_tiles * tile * dimension)),
-           646);
+  const Run fa1 = watch(step04::step().main()), fa2 = watch(step05::step().main());
+  Figure f(
+      "loop-order", "The order in which the tiles are visited",
+      fmt::format("Two grids of {} row tiles by {} column tiles with numbers in the order in which the steps visit them, as (row tile, column tile). Step 04, "
+                  "FlashAttention-1, goes down the columns: {}. K and V of a column stay on chip and are read once; Q, O, m and l are loaded for every tile, "
+                  "and O, m, l "
+                  "stored. Step 05, FlashAttention-2, goes along the rows: {}. Q, O, m and l of a row stay on chip; K and V are read {} times.",
+                  row_tiles, column_tiles, spoken(fa1), spoken(fa2), fa2.total[tensor::k].reads / (column_tiles * tile * dimension)),
+      646);
   panel(f, 20, "04: column tiles outside", fa1, 5);
   panel(f, 342, "05: row tiles outside", fa2, 5);
   f.line({320, 58}, {320, 366}, "rule");
@@ -148,7 +143,8 @@ Figure loop_order() {
   f.text(166, 394, "small muted", "was on chip, stays");
   f.rect(372, 378, 28, 22, "orange-soft dash", 3);
   f.text(410, 394, "small muted", "loaded for this tile");
-  f.lines(20, 604, "small muted", {"Both steps were run and watched. In 04, O, m and l are also filled", "at the start, and m and l are read once more for L."});
+  f.lines(20, 604, "small muted",
+          {"Both steps were run and watched. In 04, O, m and l are also filled", "at the start, and m and l are read once more for L."});
   return f;
 }
 

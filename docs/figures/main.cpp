@@ -19,14 +19,12 @@ std::map<std::string, std::string> make() {
   std::map<std::string, std::string> files;
   std::string wrong;
   check_contrast();
-  for (const auto figure : {memory_hierarchy, ladder_traffic, loop_order, causal_tiles, split_k_split_q, thread_blocks, head_maps, traffic_block_size, traffic_head_dim,
-                            traffic_length, backward_orders, attention_layer0, attention_layer5}) {
+  for (const auto figure : {memory_hierarchy, ladder_traffic, loop_order, causal_tiles, split_k_split_q, thread_blocks, head_maps, traffic_block_size,
+                            traffic_head_dim, traffic_length, backward_orders, attention_layer0, attention_layer5}) {
     const Figure made = figure();
     try {
       files[made.name() + ".svg"] = made.svg();
-    } catch (const std::logic_error& error) {
-      wrong += std::string(wrong.empty() ? "" : "\n") + error.what();
-    }
+    } catch (const std::logic_error& error) { wrong += std::string(wrong.empty() ? "" : "\n") + error.what(); }
   }
   if (!wrong.empty()) throw std::logic_error(wrong);
   return files;

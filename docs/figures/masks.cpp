@@ -50,11 +50,13 @@ Census count(Index nq, Index nk, Index br, Index bc) {
 
 Figure causal_tiles() {
   const Census nine = count(9, 9, 3, 3), wide = count(2, 5, 2, 2), tall = count(5, 2, 2, 2);
-  Figure f("causal-tiles", "Three kinds of tile under a causal mask",
-           fmt::format("Query i sees key j if j is at most i + N_k - N_q. Each element is a large dot if it is seen and a small one if it is masked. 9 queries by 9 keys in "
-                       "tiles of 3 by 3: {}. 2 by 5 in tiles of 2 by 2: {}; the last query sees all 5 keys. 5 by 2 in tiles of 2 by 2: {}; the first 3 queries see no key.",
-                       counts(nine), counts(wide), counts(tall)),
-           700);
+  Figure f(
+      "causal-tiles", "Three kinds of tile under a causal mask",
+      fmt::format(
+          "Query i sees key j if j is at most i + N_k - N_q. Each element is a large dot if it is seen and a small one if it is masked. 9 queries by 9 keys in "
+          "tiles of 3 by 3: {}. 2 by 5 in tiles of 2 by 2: {}; the last query sees all 5 keys. 5 by 2 in tiles of 2 by 2: {}; the first 3 queries see no key.",
+          counts(nine), counts(wide), counts(tall)),
+      700);
   const double cell = 34;
   f.text(20, 74, "bold", "9 × 9 in tiles of 3 × 3");
   f.text(20, 96, "small muted", counts(nine));

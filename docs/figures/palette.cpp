@@ -14,9 +14,9 @@ struct Colour {
   unsigned light, dark;
 };
 constexpr Colour colours[] = {
-    {"paper", 0xffffff, 0x14181f},       {"panel", 0xf3f5f8, 0x1e242d},      {"ink", 0x1b2027, 0xe7ebf0},    {"muted", 0x566070, 0xa6b0bd},
-    {"rule", 0xd3d9e1, 0x39424f},        {"blue", 0x1f5fa8, 0x86bcf5},       {"blue-soft", 0xdbe9f8, 0x1c3a5c}, {"orange", 0xa34d00, 0xf2ab62},
-    {"orange-soft", 0xfbe6cd, 0x553513}, {"green", 0x22703f, 0x7fcf9d},      {"green-soft", 0xd8efdf, 0x1b4630}, {"violet", 0x6d3fa0, 0xc9a9f0},
+    {"paper", 0xffffff, 0x14181f},       {"panel", 0xf3f5f8, 0x1e242d}, {"ink", 0x1b2027, 0xe7ebf0},        {"muted", 0x566070, 0xa6b0bd},
+    {"rule", 0xd3d9e1, 0x39424f},        {"blue", 0x1f5fa8, 0x86bcf5},  {"blue-soft", 0xdbe9f8, 0x1c3a5c},  {"orange", 0xa34d00, 0xf2ab62},
+    {"orange-soft", 0xfbe6cd, 0x553513}, {"green", 0x22703f, 0x7fcf9d}, {"green-soft", 0xd8efdf, 0x1b4630}, {"violet", 0x6d3fa0, 0xc9a9f0},
     {"violet-soft", 0xebe0f7, 0x402c5c},
 };
 constexpr std::string_view hues[] = {"blue", "orange", "green", "violet"};

@@ -21,8 +21,7 @@ std::string escaped(std::string_view words) {
 }
 
 /// Calls piece(text, is_subscript) for the pieces of a text with `_x` and `_{xy}`.
-template <class Piece>
-void for_pieces(std::string_view words, Piece piece) {
+template <class Piece> void for_pieces(std::string_view words, Piece piece) {
   std::string plain;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] != '_' || i + 1 == words.size()) {
@@ -112,7 +111,9 @@ void Figure::polygon(const std::vector<Point>& points, std::string_view classes)
 }
 void Figure::arrow(Point a, Point b, std::string_view classes, std::string_view head, bool both) {
   const double length = std::hypot(b.x - a.x, b.y - a.y), dx = (b.x - a.x) / length, dy = (b.y - a.y) / length;
-  const auto tip = [&](Point p, double s) { polygon({p, {p.x - s * 12 * dx - 5 * dy, p.y - s * 12 * dy + 5 * dx}, {p.x - s * 12 * dx + 5 * dy, p.y - s * 12 * dy - 5 * dx}}, head); };
+  const auto tip = [&](Point p, double s) {
+    polygon({p, {p.x - s * 12 * dx - 5 * dy, p.y - s * 12 * dy + 5 * dx}, {p.x - s * 12 * dx + 5 * dy, p.y - s * 12 * dy - 5 * dx}}, head);
+  };
   const double from = both ? 10 : 0;
   line({a.x + from * dx, a.y + from * dy}, {b.x - 10 * dx, b.y - 10 * dy}, classes);
   tip(b, 1);
@@ -157,14 +158,13 @@ std::string Figure::svg() const {
       wrong += fmt::format("\n  \"{}\" reaches outside: {:.0f} to {:.0f}", x.words, x.left, x.right);
     for (std::size_t b = 0; b < a; ++b) {
       const Box& y = boxes_[b];
-      if (x.left < y.right && y.left < x.right && x.top < y.bottom && y.top < x.bottom)
-        wrong += fmt::format("\n  \"{}\" lies over \"{}\"", x.words, y.words);
+      if (x.left < y.right && y.left < x.right && x.top < y.bottom && y.top < x.bottom) wrong += fmt::format("\n  \"{}\" lies over \"{}\"", x.words, y.words);
     }
   }
   if (!wrong.empty()) throw std::logic_error(name_ + ":" + wrong);
-  std::string text = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" class=\"fs-figure\" role=\"img\" aria-labelledby=\"{}-title {}-desc\">\n", number(width),
-      number(height_), name_, name_);
+  std::string text =
+      fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" class=\"fs-figure\" role=\"img\" aria-labelledby=\"{}-title {}-desc\">\n",
+                  number(width), number(height_), name_, name_);
   text += fmt::format("<title id=\"{}-title\">{}</title>\n<desc id=\"{}-desc\">{}</desc>\n", name_, escaped(title_), name_, escaped(description_));
   text += "<style>\n" + style_block() + "</style>\n";
   if (hatch_)

@@ -29,36 +29,42 @@ Figure traffic_block_size() {
     two.points.push_back({double(b), double(moved(fa2, square(n, d, b, least)))});
     spoken += fmt::format("; {}: {} and {}", b, with_commas(Index(one.points.back().y)), with_commas(Index(two.points.back().y)));
   }
-  Figure f("traffic-block-size", "Traffic against the size of the tiles",
-           fmt::format("Elements moved for one head of {} queries and keys, d = {}, against the tile size that counts: B_c for FlashAttention-1 (step 04), B_r for "
-                       "FlashAttention-2 (step 05); the other size has no influence. Both halve with each doubling. Standard attention moves {}{}.",
-                       n, d, with_commas(Index(reference)), spoken),
-           520);
+  Figure f(
+      "traffic-block-size", "Traffic against the size of the tiles",
+      fmt::format("Elements moved for one head of {} queries and keys, d = {}, against the tile size that counts: B_c for FlashAttention-1 (step 04), B_r for "
+                  "FlashAttention-2 (step 05); the other size has no influence. Both halve with each doubling. Standard attention moves {}{}.",
+                  n, d, with_commas(Index(reference)), spoken),
+      532);
   Chart chart(f, 74, 106, 444, 400, {14, 585}, {3e5, 2e7});
-  chart.titles("rows of a tile", "millions of elements moved for one head");
+  chart.titles("rows of a tile", "millions of elements moved");
   std::vector<Tick> x, y;
   for (const Index b : sizes) x.push_back({double(b), fmt::format("{}", b)});
   chart.ticks(x, {{5e5, "0.5"}, {1e6, "1"}, {2e6, "2"}, {5e6, "5"}, {1e7, "10"}});
   chart.curves({one, two, {{{16, reference}, {512, reference}}, "01 standard", "violet", "dot", '-'}});
   for (std::size_t s = 0; s < sizes.size(); ++s) {
-    const bool fits_one = fa1.on_chip(square(n, d, least, sizes[s])) <= default_capacity, fits_two = fa2.on_chip(square(n, d, sizes[s], least)) <= default_capacity;
+    const bool fits_one = fa1.on_chip(square(n, d, least, sizes[s])) <= default_capacity,
+               fits_two = fa2.on_chip(square(n, d, sizes[s], least)) <= default_capacity;
     chart.marker(one.points[s], fits_one ? 'o' : 'r', "orange");
     chart.marker(two.points[s], fits_two ? 'o' : 'r', "blue");
   }
-  f.circle({32, 481}, 5.5, "ink-area");
-  f.text(46, 486, "small muted", fmt::format("fits with {} rows of the other size", least));
-  f.circle({366, 481}, 5.5, "empty");
-  f.text(380, 486, "small muted", fmt::format("does not fit ({})", with_commas(default_capacity)));
+  f.text(20, 62, "small muted", fmt::format("One head of {} queries and keys, d = {}.", with_commas(n), d));
+  f.circle({27, 481}, 5.5, "ink-area");
+  f.text(42, 486, "small muted", fmt::format("fits into {} elements with {} rows of the other tile", with_commas(default_capacity), least));
+  f.circle({27, 504}, 5.5, "empty");
+  f.text(42, 509, "small muted", "does not fit");
   return f;
 }
 
 Figure traffic_head_dim() {
-  const Index n = 2048, capacity = 98304;
+  const Index n = 2048, capacity = 98304, flat = 16;  // 192 KiB of half; B_c of tall tiles
   const Form &fa1 = step04::step().main(), &fa2 = step05::step().main();
   // Tiles for a head dimension: of Algorithm 1; the largest square that fits; the tallest that fits
-  const auto paper = [&](Index d) { const Index bc = tile_count(capacity, 4 * d); return fitting(fa1, square(n, d, std::min(bc, d), bc), capacity); };
+  const auto paper = [&](Index d) {
+    const Index bc = tile_count(capacity, 4 * d);
+    return fitting(fa1, square(n, d, std::min(bc, d), bc), capacity);
+  };
   const auto largest_square = [&](Index d) { return fitting(fa2, square(n, d, n, n), capacity); };
-  const auto tall = [&](Index d) { return fitting(fa2, square(n, d, n, 16), capacity); };
+  const auto tall = [&](Index d) { return fitting(fa2, square(n, d, n, flat), capacity); };
   const auto ratio = [&](const Form& form, const HeadSizes& x) { return double(moved(form, x)) / double(moved(standard(), x)); };
   const auto crossover = [&](const Form& form, auto sizes) {
     Index d = 16;
@@ -75,11 +81,12 @@ Figure traffic_head_dim() {
   }
   const Index at[] = {crossover(fa1, paper), crossover(fa2, largest_square), crossover(fa2, tall)};
   Figure f("traffic-head-dim", "Traffic against the head dimension",
-           fmt::format("Elements moved over those of standard attention, for {} queries and keys and {} elements on chip, against the head dimension. All curves rise. "
-                       "From d = {} on FlashAttention-1 with the paper's tiles moves as much as standard attention or more; FlashAttention-2 with the largest square "
-                       "tiles that fit from d = {}, with the tallest tiles from d = {}.",
-                       n, with_commas(capacity), at[0], at[1], at[2]),
-           558);
+           fmt::format(
+               "Elements moved over those of standard attention, for {} queries and keys and {} elements on chip, against the head dimension. All curves rise. "
+               "From d = {} on FlashAttention-1 with the paper's tiles moves as much as standard attention or more; FlashAttention-2 with the largest square "
+               "tiles that fit from d = {}, with the tallest tiles from d = {}.",
+               n, with_commas(capacity), at[0], at[1], at[2]),
+           562);
   Chart chart(f, 74, 106, 444, 400, {14, 585}, {0.01, 20});
   chart.titles("head dimension d", "traffic ÷ standard attention");
   chart.ticks(x, {{0.01, "0.01"}, {0.1, "0.1"}, {1, "1"}, {10, "10"}});
@@ -97,7 +104,8 @@ Figure traffic_head_dim() {
     f.text(left + 18, 512, "small", words);
     left += 36 + text_width("small", words);
   }
-  f.text(20, 539, "small muted", fmt::format("N = {}, {} elements on chip (192 KiB of half).", n, with_commas(capacity)));
+  f.text(20, 62, "small muted", fmt::format("N = {}, {} elements on chip ({} KiB of half).", with_commas(n), with_commas(capacity), capacity * 2 / 1024));
+  f.text(20, 542, "small muted", fmt::format("Square: the largest that fits. Tall: B_c = {}, as many rows as fit.", flat));
   return f;
 }
 
@@ -139,18 +147,20 @@ Figure traffic_length() {
   };
   const std::vector<Curve> first = curves_of(forward), second = curves_of(backward);
   Figure f("traffic-length", "Traffic against the length",
-           fmt::format("Elements moved for one head, d = {}, tiles of {} by {}, against the number N of queries and keys: all grow with the square of N for large N. At N = {}{}.", d,
-                       default_tile, default_tile, lengths.back(), spoken),
+           fmt::format("Elements moved for one head, d = {}, tiles of {} by {}, against the number N of queries and keys: all grow with the square of N for "
+                       "large N. At N = {}{}.",
+                       d, default_tile, default_tile, lengths.back(), spoken),
            924);
   std::vector<Tick> x, y;
   for (const Index n : lengths) x.push_back({double(n), with_commas(n)});
   for (const int e : {4, 6, 8, 10}) y.push_back({std::pow(10.0, e), power_of_ten(e)});
+  f.text(20, 62, "small muted", fmt::format("Elements moved for one head, d = {}, tiles of {} × {}.", d, default_tile, default_tile));
   Chart upper(f, 74, 106, 440, 436, {110, 9500}, {1e4, 4e10});
-  upper.titles("N", "forward: elements moved for one head");
+  upper.titles("N", "forward");
   upper.ticks(x, y);
   upper.curves(first);
   Chart lower(f, 74, 550, 440, 840, {110, 9500}, {5e4, 1.2e9});
-  lower.titles("N", "backward: elements moved for one head");
+  lower.titles("N", "backward");
   y.clear();
   for (const int e : {5, 6, 7, 8, 9}) y.push_back({std::pow(10.0, e), power_of_ten(e)});
   lower.ticks(x, y);
