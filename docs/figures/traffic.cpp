@@ -61,7 +61,7 @@ Figure traffic_head_dim() {
   // Tiles for a head dimension: of Algorithm 1; the largest square that fits; the tallest that fits
   const auto paper = [&](Index d) {
     const Index bc = tile_count(capacity, 4 * d);
-    return fitting(fa1, square(n, d, std::min(bc, d), bc), capacity);
+    return square(n, d, std::min(bc, d), bc);  // where that is too much, B_r gives way, which has no influence
   };
   const auto largest_square = [&](Index d) { return fitting(fa2, square(n, d, n, n), capacity); };
   const auto tall = [&](Index d) { return fitting(fa2, square(n, d, n, flat), capacity); };

@@ -128,6 +128,7 @@
   const nameOf = (tile) => (tile.name === null ? "temporary" : symbols[tile.name]);
 
   function describe(n) {
+    if (trace.events.length === 0) return "Nothing happens: there is no query.";
     if (n === 0) return "Nothing has happened yet: all tensors lie in slow memory, the chip is empty.";
     const e = trace.events[n - 1];
     switch (e.event) {
@@ -198,8 +199,7 @@
     rowTiles.forEach((rows, i) => columnTiles.forEach((keys, j) => {
       const box = { x: x0 + keys[0] * cell + inset, y: y0 + rows[0] * cell + inset, width: (keys[1] - keys[0]) * cell - 2 * inset, height: (rows[1] - rows[0]) * cell - 2 * inset };
       const tile = svg("rect", { ...box, rx: cell >= 6 ? 2 : 0, class: "tp-tile" }, picture);
-      const cross = svg("path", { d: crossIn(box), class: "tp-cross" }, picture);
-      drawing.tiles.set(i + " " + j, { tile, cross });
+      drawing.tiles.set(i + " " + j, { tile, box });
     }));
     if (cell >= 9) {
       let lines = "";
@@ -208,13 +208,18 @@
       svg("path", { d: lines, class: "tp-cells" }, picture);
     }
     if (trace.causal) {
-      let masked = "";
+      let masked = "", edge = "", before = nk;
       for (let i = 0; i < nq; ++i) {
-        const first = Math.min(nk, Math.max(0, i + trace.diagonal + 1));
-        if (first < nk) masked += "M" + (x0 + first * cell) + " " + (y0 + i * cell) + "h" + (nk - first) * cell + "v" + cell + "h" + (first - nk) * cell + "z";
+        const first = Math.min(nk, Math.max(0, i + trace.diagonal + 1)), x = x0 + first * cell, y = y0 + i * cell;
+        if (first < nk) masked += "M" + x + " " + y + "H" + (x0 + nk * cell) + "v" + cell + "H" + x + "z";
+        edge += (i === 0 ? "M" + x + " " + y : first === before ? "" : "H" + x) + "v" + cell;
+        before = first;
       }
       svg("path", { d: masked, class: "tp-masked" }, picture);
+      svg("path", { d: masked, fill: "url(#player-hatch)" }, picture);
+      svg("path", { d: edge, class: "tp-edge" }, picture);
     }
+    for (const parts of drawing.tiles.values()) parts.cross = svg("path", { d: crossIn(parts.box), class: "tp-cross" }, picture);
 
     // Strips: a tensor, its row tiles, and how often each was moved
     const addStrip = (name, ranges, boxOf, labelX, labelY) => {
@@ -371,8 +376,9 @@
     $("slider").value = at;
     $("slider").setAttribute("aria-valuetext", "event " + at + " of " + trace.events.length);
     $("position").textContent = at + " of " + trace.events.length;
-    $("back").disabled = $("start").disabled = at === 0;
-    $("forward").disabled = $("end").disabled = at === trace.events.length;
+    // Not `disabled`: the reader's finger stays where it is when the trace ends under it
+    for (const name of ["back", "start"]) $(name).setAttribute("aria-disabled", String(at === 0));
+    for (const name of ["forward", "end"]) $(name).setAttribute("aria-disabled", String(at === trace.events.length));
     showPicture();
     showChip();
     showRow();
@@ -385,13 +391,7 @@
     const target = Math.min(Math.max(n, 0), trace.events.length);
     if (target < at) state = before(trace), at = 0, $("history").replaceChildren();
     for (; at < target; ++at) apply(state, trace.events[at]);
-    keepFocus(show);
-  }
-  /// A button that is switched off under the reader's finger hands the focus to its neighbour.
-  function keepFocus(change) {
-    const focused = document.activeElement;
-    change();
-    if (focused && focused.disabled) $("play").focus();
+    show();
   }
   const endsStep = (n) => $("unit").value === "event" || n === 0 || n === trace.events.length || trace.events[n - 1].event === "values" || (trace.events[n - 1].event === "visit" && trace.events[n - 1].kind === "skip");
   function forward() {

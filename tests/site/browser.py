@@ -146,7 +146,7 @@ class Browser:
         raise AssertionError(f"waited in vain for {what}")
 
     def press(self, *keys):
-        self.chrome.switch_to.active_element.send_keys(*keys)
+        webdriver.ActionChains(self.chrome).send_keys(*keys).perform()
 
 
 def all_pages():
