@@ -30,7 +30,7 @@ std::string_view text_of(Name name) { return tensor::text[int(name)]; }
 /// of the tile had been loaded, and a birth says its name when the trace is put together.
 template <class T> class Recorder : public Observer, public TileObserver<T> {
  public:
-  Recorder(const HeadSizes& sizes) : x_(sizes) {}
+  explicit Recorder(const HeadSizes& sizes) : x_(sizes) {}
 
   void moved(Move move, Name name, Range rows, Index elements, Index tile) override {
     if (move == Move::store && name == tensor::o) add_skipped(rows);
