@@ -56,11 +56,11 @@ def mathjax_folder():
     stop("MathJax 2 was not found in " + " or ".join(MATHJAX) + ": install libjs-mathjax")
 
 
-def settings(out, build):
+def settings(out):
     """Doxygen's settings with the places of this machine filled in."""
     with open(os.path.join(HERE, "Doxyfile"), encoding="utf-8") as file:
         text = file.read()
-    places = {"OUT": out, "PAGES": os.path.join(out, "pages"), "AWESOME": AWESOME, "LUNR": LUNR, "EXCLUDE": build}
+    places = {"OUT": out, "PAGES": os.path.join(out, "pages"), "AWESOME": AWESOME, "LUNR": LUNR}
     return re.sub(r"@([A-Z]+)@", lambda match: places[match.group(1)], text)
 
 
@@ -183,9 +183,11 @@ def main():
     os.makedirs(out, exist_ok=True)
     command(sys.executable, os.path.join(HERE, "assemble.py"), "--build", build, "--out", out)
     header(options.doxygen, out)
-    command(options.doxygen, "-", input=settings(out, build), text=True)
+    command(options.doxygen, "-", input=settings(out), text=True)
     with open(os.path.join(out, "warnings.txt"), encoding="utf-8") as file:
         faults = [line.rstrip("\n").replace(ROOT + "/", "") for line in file if line.strip()]
+    wanted = [name[4:-3] + ".html" for name in sorted(os.listdir(os.path.join(out, "pages")))]
+    faults += [f"{name}: Doxygen did not make it" for name in wanted if not os.path.isfile(os.path.join(site, name))]
     beside_the_pages(build, site)
     write_search_data(out, site)
     faults += broken_links(site)

@@ -40,7 +40,7 @@ return ['\\\\(', '\\\\[', '\\\\]', '\\\\f$', '\\\\f[', '\\\\frac', '\\\\tag', '\
   .filter((raw) => text.textContent.includes(raw));
 """
 FIGURES_WITHOUT_SIZE = """
-return [...document.querySelectorAll('#doc-content img, figure svg')].filter((picture) => {
+return [...document.querySelectorAll('#doc-content img, figure.fs-drawing svg')].filter((picture) => {
   const box = picture.getBoundingClientRect();
   return picture.tagName === 'IMG' ? !picture.naturalWidth : box.width < 40 || box.height < 40;
 }).map((picture) => picture.outerHTML.slice(0, 80));
