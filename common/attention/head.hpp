@@ -36,6 +36,10 @@ template <class T> struct Head {
   /// @param i  rows, inside [0, Nq)
   /// @return the head with these rows of Q, O and L
   Head rows(Range i) const { return {q[i], k, v, o[i], lse[i], scale, br, bc, diagonal + i.begin, watch.rows(i)}; }
+  /// The same with the keys j alone, for a backward pass: O and L stay those of all keys.
+  /// @param j  keys, inside [0, Nk)
+  /// @return the head with these rows of K and V
+  Head keys(Range j) const { return {q, k[j], v[j], o, lse, scale, br, bc, diagonal - j.begin}; }
 };
 
 /// Its gradients: dO comes in, and dL where the loss depends on L; the others go out.
@@ -45,6 +49,11 @@ template <class T> struct Gradients {
   Slow<T> dq,           ///< dQ  [Nq x d]
       dk,               ///< dK  [Nk x d]
       dv;               ///< dV  [Nk x dv]
+
+  /// What belongs to the keys j alone; dQ is a sum over all keys.
+  /// @param j  keys, inside [0, Nk)
+  /// @return the gradients with these rows of dK and dV
+  Gradients keys(Range j) const { return {d_o, d_lse, dq, dk[j], dv[j]}; }
 };
 
 /// Three kinds of tile: no pair with j <= i + diagonal, only such pairs, or some (7.2).

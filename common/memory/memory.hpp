@@ -38,6 +38,12 @@ struct Counts {
     for (int n = 0; n < name_count; ++n) of[n] += c.of[n];
     return *this;
   }
+  /// @param c  is taken away, tensor by tensor
+  /// @return *this
+  Counts& operator-=(const Counts& c) {
+    for (int n = 0; n < name_count; ++n) of[n].reads -= c.of[n].reads, of[n].writes -= c.of[n].writes, of[n].atomics -= c.of[n].atomics;
+    return *this;
+  }
   /// @return the traffic of all tensors together
   Traffic total() const {
     Traffic sum;
@@ -173,6 +179,13 @@ class Memory {
     chip_.add(other.chip_);
     counts_ += other.counts_;
     before_ += other.before_;
+  }
+  /// The same, without what the other block did a second time.
+  /// @param other  the memory that the other block saw
+  /// @param again  one that saw what was done before, by another block
+  void add_less(const Memory& other, const Memory& again) {
+    add(other);
+    counts_ -= again.counts_;
   }
   Index capacity() const { return chip_.capacity(); }  ///< @return elements that fit on chip at once
   Index peak() const { return chip_.peak(); }          ///< @return the most elements that were there at once

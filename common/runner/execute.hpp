@@ -1,7 +1,7 @@
 #pragma once
 // Runs one form of a step over all heads of a problem.
 #include "common/runner/outcome.hpp"
-#include "common/runner/parallel.hpp"
+#include "common/runner/key_parts.hpp"
 #include <chrono>
 
 namespace flashsteps {
@@ -61,8 +61,9 @@ double execute_once(const Form& form, const Problem<T>& p, Output<T>& out, TileS
   out.poison(form.backward());
   const auto start = std::chrono::steady_clock::now();
   if (form.backward()) {
-    run(groups_of(p, out, tiles, kv_head), memory, form.name.c_str(),
-        [&](const Group<T>& group, Memory& m) { algorithm.backward(group.heads, group.gradients, m); });
+    const std::vector<Group<T>> groups = groups_of(p, out, tiles, kv_head);
+    if (form.by_keys && !groups.empty() && Index(groups.size()) < threads()) run_in_parts(groups, memory, form.name.c_str(), algorithm.backward);
+    else run(groups, memory, form.name.c_str(), [&](const Group<T>& group, Memory& m) { algorithm.backward(group.heads, group.gradients, m); });
   } else {
     const std::vector<Head<T>> heads = heads_of(p, out, tiles, kv_head, watched, watch);
     run(form.pieces == Pieces::row_tiles ? row_tiles(heads) : heads, memory, form.name.c_str(), [&](const Head<T>& head, Memory& m) { algorithm.forward(head, m); });

@@ -4,6 +4,7 @@
 #include "common/memory/memory.hpp"
 #include "common/runner/progress.hpp"
 #include "common/attention/head.hpp"
+#include <algorithm>
 #include <exception>
 #include <span>
 #include <omp.h>
@@ -14,13 +15,16 @@ namespace flashsteps {
 /// @return how many threads a parallel loop takes
 inline int threads() { return omp_get_max_threads(); }
 
-/// The same work cut finer: rows are independent, so every row tile of every head is a piece of its own.
+/// The same work cut finer: rows are independent, so every row tile of every head is a piece of its own. The last rows come first: under a
+/// causal mask they see most keys, and what is long must not begin last.
 /// @param heads  with their Br
 /// @return all row tiles, head by head
 template <class T> std::vector<Head<T>> row_tiles(const std::vector<Head<T>>& heads) {
   std::vector<Head<T>> pieces;
-  for (const Head<T>& head : heads)
+  for (const Head<T>& head : heads) {
     for (const Range i : tiles(head.q.rows(), head.br)) pieces.push_back(head.rows(i));
+    std::reverse(pieces.end() - tile_count(head.q.rows(), head.br), pieces.end());
+  }
   return pieces;
 }
 

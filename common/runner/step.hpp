@@ -64,6 +64,9 @@ struct Form {
   Index (*on_chip)(const HeadSizes&) = nullptr;   ///< the most elements on chip at once
   Flops (*flops)(const HeadSizes&) = nullptr;     ///< operations
 
+  /// Backward: may the keys of a group be shared out between threads? In column order they may, with a dQ for each part.
+  bool by_keys = false;
+
   bool backward() const { return in_float.backward != nullptr; }  ///< @return does it compute gradients?
   /// @return its code in T, float or double
   template <class T> const Algorithm<T>& algorithm() const {

@@ -149,7 +149,7 @@ const Step& step() {
       .before = &step05::step(),
       .forms = {{.name = "column order", .home = name, .pieces = Pieces::groups, .tiled = true,
                  .in_float = {nullptr, column_order<float>}, .in_double = {nullptr, column_order<double>},
-                 .traffic = column_traffic, .on_chip = column_on_chip, .flops = column_flops},
+                 .traffic = column_traffic, .on_chip = column_on_chip, .flops = column_flops, .by_keys = true},
                 {.name = "standard", .home = name, .pieces = Pieces::groups, .in_float = {nullptr, standard<float>}, .in_double = {nullptr, standard<double>},
                  .traffic = standard_traffic, .on_chip = standard_on_chip, .flops = standard_flops},
                 {.name = "row order", .home = name, .pieces = Pieces::groups, .tiled = true,

@@ -107,7 +107,7 @@ const Step& step() {
                  .traffic = forward_traffic, .on_chip = forward_on_chip, .flops = forward_flops},
                 {.name = "backward", .home = name, .pieces = Pieces::groups, .tiled = true,
                  .in_float = {nullptr, backward<float>}, .in_double = {nullptr, backward<double>},
-                 .traffic = backward_traffic, .on_chip = backward_on_chip, .flops = backward_flops}},
+                 .traffic = backward_traffic, .on_chip = backward_on_chip, .flops = backward_flops, .by_keys = true}},
       .kernels = {{.name = "fp32", .form = "forward", .compiled = forward_kernels(), .traffic = forward_traffic},
                   {.name = "tensor cores", .form = "forward", .compiled = forward_tensor_core_kernels(), .traffic = forward_traffic, .tensor_cores = true},
                   {.name = "fp32, backward", .form = "backward", .compiled = backward_kernels(), .traffic = backward_traffic, .backward = true, .atomics = true}},
