@@ -2,6 +2,7 @@
 // Runs one form of a step over all heads of a problem.
 #include "common/runner/outcome.hpp"
 #include "common/runner/key_parts.hpp"
+#include "common/runner/resident.hpp"
 #include <chrono>
 
 namespace flashsteps {
@@ -134,11 +135,14 @@ FormOutcome execute(const Form& form, const Problem<T>& p, Output<T>& out, TileS
   double all = 0;
   for (int r = 0; r < repeat || (repeat == 1 && r < 5 && all < 0.2); ++r) {
     Memory memory(room);
+    std::optional<ResidentGrowth> growth;
+    if (r == 0) growth.emplace();
     const bool watching = moments && r == 0;
     const double seconds = execute_once(form, p, out, tiles, kv_head, memory, watching ? watched : -1, watching ? Watch<T>(*moments, row) : Watch<T>{});
     all += seconds;
     outcome.seconds = r == 0 ? seconds : std::min(outcome.seconds, seconds);
     if (r > 0) continue;
+    outcome.extra_bytes = growth->most();
     outcome.traffic = memory.counts().total();
     outcome.peak = memory.peak();
     const Counts formula = traffic_formula(form, sizes_of(form, p, tiles), p.count(form.pieces));

@@ -22,6 +22,8 @@ struct FormOutcome {
       capacity = 0;                 ///< elements that fit on chip
   Flops flops{};                    ///< operations, by closed form
   double seconds = 0;               ///< the shortest run
+  /// Bytes that the first run took beyond inputs and outputs, as the system saw it; nothing where it does not say.
+  std::optional<std::int64_t> extra_bytes = {};
 };
 
 /// A kernel after it ran.

@@ -92,6 +92,7 @@ std::string json_report(const Outcome& outcome) {
   json["traffic"] = traffic(main);
   json["on_chip"] = on_chip(main);
   json["flops"] = flops(main);
+  json["extra_bytes"] = main.extra_bytes ? Json(*main.extra_bytes) : Json(nullptr);
   json["seconds"] = outcome.kernels.empty() ? seconds(outcome, main) : kernel(outcome.kernels.front())["seconds"];
   if (const FormOutcome* before = outcome.beside(main))
     json["before"] = {{"name", outcome.beside_name(main)}, {"form", before->name}, {"traffic", traffic(*before)}, {"on_chip", on_chip(*before)}, {"flops", flops(*before)}};
@@ -99,7 +100,7 @@ std::string json_report(const Outcome& outcome) {
   for (std::size_t f = 1; f < outcome.forms.size(); ++f) {
     const FormOutcome& form = outcome.forms[f];
     json["forms"].push_back({{"form", form.name}, {"home", form.home}, {"tiles", tile_shape(form)}, {"traffic", traffic(form)}, {"on_chip", on_chip(form)},
-                             {"flops", flops(form)}, {"seconds", seconds(outcome, form)}});
+                             {"flops", flops(form)}, {"extra_bytes", form.extra_bytes ? Json(*form.extra_bytes) : Json(nullptr)}, {"seconds", seconds(outcome, form)}});
   }
   if (!outcome.kernels.empty()) json["runs_on"] = outcome.device_name;
   for (const KernelOutcome& k : outcome.kernels) json["kernels"].push_back(kernel(k));

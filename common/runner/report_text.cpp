@@ -57,6 +57,8 @@ std::string costs(const Outcome& outcome, const FormOutcome& form, const Paint& 
                                            before ? fmt::format("; {} {}", name, with_commas(before->peak)) : ""));
   text += cost_line("flops", fmt::format("{} in matrix products, {} others{}", with_commas(form.flops.matmul), with_commas(form.flops.other),
                                          before ? fmt::format("; {} {} and {}", name, with_commas(before->flops.matmul), with_commas(before->flops.other)) : ""));
+  if (form.extra_bytes)
+    text += cost_line("memory", fmt::format("{:.1f} MiB beyond inputs and outputs", double(*form.extra_bytes) / (1 << 20)));
   text += cost_line("time", fmt::format("{}{}", duration(form.seconds),
                                         before ? fmt::format("; {} {}, {} that", name, duration(before->seconds), ratio(form.seconds, before->seconds)) : ""));
   return text;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace flashsteps {
 namespace {
@@ -30,6 +31,17 @@ template <class Fits> Index largest(Index most, Fits fits) {
 
 }  // namespace
 
+Index cache_bytes() {
+  const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return bytes > 0 ? bytes : 512 << 10;
+}
+
+Index default_side(const Form& form, HeadSizes sizes, Index bytes, Index cache) {
+  Index side = default_tile;
+  while (side > 8 && footprint(form, sizes, {side, side}) * bytes > cache) side /= 2;
+  return side;
+}
+
 TileChoice shrink_to_fit(const Form& form, const HeadSizes& sizes, TileShape wanted, Index capacity) {
   const auto fits = [&](TileShape tiles) { return footprint(form, sizes, tiles) <= capacity; };
   if (fits(wanted)) return {wanted, capacity, ""};
@@ -44,7 +56,8 @@ TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options,
   const Index capacity = options.sram.value_or(default_capacity);
   const auto fits = [&](TileShape tiles) { return footprint(*form, sizes, tiles) <= capacity; };
   const auto all_fit = [&](TileShape tiles) { return footprint(forms, tiles) <= capacity; };
-  TileShape wanted{options.br.value_or(default_tile), options.bc.value_or(default_tile)};
+  const Index usual = default_side(*form, sizes, options.dtype == Dtype::float64 ? 8 : 4, cache_bytes());
+  TileShape wanted{options.br.value_or(usual), options.bc.value_or(usual)};
   if (paper && options.sram && !options.br && !options.bc) {
     // With d' = (d + dv) / 2: ceil(M / 4d') = ceil(M / 2(d + dv)), and B_r at most d'
     const Index twice = std::max<Index>(1, sizes.d + sizes.dv);

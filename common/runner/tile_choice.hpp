@@ -10,6 +10,18 @@ namespace flashsteps {
 inline constexpr Index default_tile = 64, default_capacity = 49152;
 /// @}
 
+/// @return bytes of the second-level cache of a core; 512 KiB where the system does not say
+Index cache_bytes();
+
+/// The default for Br and Bc: 64, halved until all that is alive on chip at once stays in a core's second-level cache. More than 64 was
+/// not faster anywhere (docs/performance.md).
+/// @param form   the form
+/// @param sizes  one of its pieces
+/// @param bytes  of an element
+/// @param cache  bytes of the cache
+/// @return 64, 32, 16 or 8
+Index default_side(const Form& form, HeadSizes sizes, Index bytes, Index cache);
+
 /// Tiles, and what a person should know of them.
 struct TileChoice {
   TileShape tiles;   ///< Br and Bc
