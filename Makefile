@@ -13,6 +13,8 @@
 ##   make gpu                     on a GPU: run the kernel tests and time the kernels; build/gpu.md, build/gpu.json
 ##   make gpu-check               on a GPU: the kernel tests under compute-sanitizer
 ##   make bench                   time step 05 beside a plain Eigen version of the same algorithm
+##   make compare                 time steps 05 to 08 beside PyTorch's attention on the CPU, with PYTHON=... that has torch
+##                                (default: python3); ARGS='--quick' passes arguments; build/compare.md, build/compare.json
 ##   make ladder                  build, and write the ladder table into README.md
 ##   make format                  clang-format over the runner, the programs and the tests
 ##   make clean                   remove what was built
@@ -35,7 +37,7 @@ steps := $(notdir $(wildcard steps/[0-9][0-9]_*))
 numbers := $(foreach step,$(steps),$(firstword $(subst _, ,$(step))))
 folder = $(notdir $(wildcard steps/$(1)_*))
 
-.PHONY: help run build test docs site ptxas gpu gpu-check bench ladder diff format clean
+.PHONY: help run build test docs site ptxas gpu gpu-check bench compare ladder diff format clean
 help:
 	@sed -n 's/^## \{0,1\}//p' Makefile
 
@@ -93,6 +95,16 @@ bench:
 	cmake --preset test
 	cmake --build --preset test -j $(JOBS) --target against_eigen
 	build/tests/against_eigen
+
+# A python3 without torch or NumPy says so, and nothing is built: Error 77. Where there is AVX-512 the steps are also held to AVX2
+PYTHON ?= python3
+avx2 := $(if $(wildcard /proc/cpuinfo),$(shell grep -qw avx512f /proc/cpuinfo && echo compare_binding_avx2))
+compare:
+	@$(PYTHON) tests/benchmarks/compare.py --check
+	@bash .ci/packages test
+	cmake --preset test
+	cmake --build --preset test -j $(JOBS) --target compare_binding $(avx2)
+	$(PYTHON) tests/benchmarks/compare.py build/tests/libcompare_binding.so $(if $(avx2),--avx2 build/tests/lib$(avx2).so) --json build/compare.json --markdown build/compare.md $(ARGS)
 
 ladder: build
 	build/ladder --update README.md

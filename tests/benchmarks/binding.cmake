@@ -31,3 +31,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   flashsteps_binding(compare_binding_avx2 -mavx2 -mfma -mno-avx512f)
   set_target_properties(compare_binding_avx2 PROPERTIES EXCLUDE_FROM_ALL ON)
 endif()
+
+flashsteps_script("the library of make compare" compare_binding.py ${PROJECT_BINARY_DIR})
+# A library under the address sanitizer wants its run-time library loaded before Python
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=[a-z,]*address")
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE sanitizer OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set_tests_properties("program: the library of make compare" PROPERTIES ENVIRONMENT "FLASHSTEPS_PRELOAD=${sanitizer}")
+endif()
