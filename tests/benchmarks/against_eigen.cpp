@@ -58,6 +58,7 @@ template <class T> void plain_eigen(const Problem<T>& p, Output<T>& out, Index s
 template <class T> bool compare(const Step& step, Index n, Index d, int rounds) {
   Options options;
   options.seed = 1, options.heads = 1, options.seq_q = n, options.head_dim = d, options.causal = step.causal;
+  options.dtype = std::is_same_v<T, double> ? Dtype::float64 : Dtype::float32;
   const Problem<T> p = make_problem<T>(step, options);
   const Form& form = step.forward();
   const TileChoice choice = choose_tiles({{&form, p.sizes(form.pieces)}}, options, step.paper_tiles);

@@ -50,7 +50,9 @@ template <class T> TileChoice default_tiles(const Step& step, const Form& form, 
   std::vector<Tiled> tiled{{&form, p.sizes(form.pieces)}};
   for (const Form& other : step.forms)
     if (other.tiled && &other != &form) tiled.push_back({&other, p.sizes(other.pieces)});
-  return choose_tiles(tiled, Options{}, step.paper_tiles);
+  Options options;
+  options.dtype = std::is_same_v<T, double> ? Dtype::float64 : Dtype::float32;
+  return choose_tiles(tiled, options, step.paper_tiles);
 }
 
 template <class T> Runner::Numbers<T>& Runner::numbers(const Case& c, bool estimate) {
