@@ -12,7 +12,8 @@
 ##   make ptxas                   compile every kernel with nvcc: no spills, no warnings, the tensor-core instructions
 ##   make gpu                     on a GPU: run the kernel tests and time the kernels; build/gpu.md, build/gpu.json
 ##   make gpu-check               on a GPU: the kernel tests under compute-sanitizer
-##   make bench                   time step 05 beside a plain Eigen version of the same algorithm
+##   make bench                   time all steps, forward and backward, and 05 and 07 beside plain Eigen, in about ten minutes;
+##                                FULL=1 skips nothing that fits; ARGS='--d 64' passes arguments; build/bench.json, build/bench.svg
 ##   make compare                 time steps 05 to 08 beside PyTorch's attention on the CPU, with PYTHON=... that has torch
 ##                                (default: python3); ARGS='--quick' passes arguments; build/compare.md, build/compare.json
 ##   make ladder                  build, and write the ladder table into README.md
@@ -91,9 +92,10 @@ gpu-check:
 	python3 tests/gpu.py check build test_kernels_cuda '*every order and landing*'
 
 bench:
-	@bash .ci/packages test
+	@bash .ci/packages bench
 	cmake --preset test
-	cmake --build --preset test -j $(JOBS) --target against_eigen
+	cmake --build --preset test -j $(JOBS) --target bench against_eigen
+	build/tests/bench --out build $(if $(filter-out 0,$(FULL)),--full --double) $(ARGS)
 	build/tests/against_eigen
 
 # A python3 without torch or NumPy says so, and nothing is built: Error 77. Where there is AVX-512 the steps are also held to AVX2
