@@ -1,10 +1,7 @@
-# The library that compare.py times: steps 05 to 08 compiled once more, as a shared library needs it, with the flags of the programs and `more`.
+# The library that compare.py times: steps 05 to 08 compiled once more, as a shared library needs it, with the flags of the programs and those given.
 function(flashsteps_binding name)
-  set(sources ${PROJECT_SOURCE_DIR}/tests/benchmarks/binding.cpp ${PROJECT_SOURCE_DIR}/tests/benchmarks/binding_absent.cpp
+  set(sources benchmarks/binding.cpp benchmarks/binding_absent.cpp benchmarks/peak.cpp
       ${PROJECT_SOURCE_DIR}/common/attention/verbs.cpp ${PROJECT_SOURCE_DIR}/common/runner/tile_choice.cpp ${PROJECT_SOURCE_DIR}/common/runner/progress.cpp)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/tests/benchmarks/peak.cpp)
-    list(APPEND sources ${PROJECT_SOURCE_DIR}/tests/benchmarks/binding_peak.cpp ${PROJECT_SOURCE_DIR}/tests/benchmarks/peak.cpp)
-  endif()
   foreach(step IN LISTS FLASHSTEPS_STEPS)
     if(step MATCHES "^0[5-8]")
       list(APPEND sources ${PROJECT_SOURCE_DIR}/steps/${step}/step.cpp)

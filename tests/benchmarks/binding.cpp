@@ -3,6 +3,7 @@
 #include "common/runner/execute.hpp"
 #include "common/runner/tile_choice.hpp"
 #include "steps/all.hpp"
+#include "tests/benchmarks/peak.hpp"
 
 #include <fmt/format.h>
 
@@ -210,3 +211,13 @@ FLASHSTEPS_C const void* flashsteps_result(void* session, const char* name, std:
 /// Forgets a problem and its results.
 /// @param session  what flashsteps_open returned, or null
 FLASHSTEPS_C void flashsteps_close(void* session) { delete static_cast<Session*>(session); }
+
+/// Multiply-adds on registers alone, in float, on so many threads at once.
+/// @param threads  at least 1
+/// @return billions of operations a second of all threads together, two for a multiply-add; 0 if that cannot be measured
+FLASHSTEPS_C double flashsteps_peak(std::int64_t threads) {
+  return guarded(0., [&] {
+    if (threads < 1 || threads > 4096) throw BadInput(fmt::format("threads is {}: it is 1 to 4096", threads));
+    return bench::peak<float>(int(threads));
+  });
+}

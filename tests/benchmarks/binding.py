@@ -1,7 +1,6 @@
 """The library of steps 05 to 08 (binding.cpp) from Python: arrays of NumPy or tensors of torch, [batch, heads, rows, columns] without gaps."""
 
 import ctypes
-import functools
 import json
 import math
 
@@ -41,7 +40,7 @@ class Library:
     """The library in one file."""
 
     def __init__(self, path):
-        self.path = path
+        self.path, self.peaks = path, {}
         self.c = ctypes.CDLL(path)
         self.c.flashsteps_description.restype = ctypes.c_char_p
         self.c.flashsteps_error.restype = ctypes.c_char_p
@@ -61,10 +60,11 @@ class Library:
     def error(self):
         return self.c.flashsteps_error().decode()
 
-    @functools.lru_cache(maxsize=None)
     def peak(self, threads=1):
-        """GF/s of multiply-adds on registers in float, of all threads together; measured once. 0: that cannot be measured."""
-        return self.c.flashsteps_peak(threads)
+        """GF/s of multiply-adds on registers in float, of all threads together; measured once. 0: that cannot be measured now."""
+        if not self.peaks.get(threads):
+            self.peaks[threads] = self.c.flashsteps_peak(threads)
+        return self.peaks[threads]
 
 
 class Session:

@@ -26,8 +26,8 @@ def arguments(argv):
     parser = argparse.ArgumentParser(prog="compare.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library", nargs="?", help="libcompare_binding.so")
     parser.add_argument("--avx2", metavar="FILE", help="the same held to AVX2; is used where the processor has AVX-512, with PyTorch held to AVX2")
-    parser.add_argument("--quick", action="store_true", help="N 1024 alone")
-    parser.add_argument("--seq", metavar="N,...", type=numbers, help="these lengths in place of those of the table")
+    parser.add_argument("--quick", action="store_true", help="the cases of N 1024 alone")
+    parser.add_argument("--seq", metavar="N,...", type=numbers, help="to try it out: these lengths in place of those that the targets are for")
     parser.add_argument("--threads", metavar="T,...", type=numbers, default=[1, 2], help="numbers of threads (1,2)")
     parser.add_argument("--case", metavar="WORDS", action="append", default=[], help='cases with all of these words in their name, as "pytorch backward d64"; see --list')
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
@@ -44,7 +44,6 @@ def arguments(argv):
     if not options.library and not (options.list or options.check):
         parser.error("the library is missing")
     options.case = " ".join(options.case).split()
-    options.seq = [1024] if options.quick else options.seq
     return options
 
 
@@ -120,6 +119,7 @@ def in_another_process(options):
         command += ["--threads", ",".join(map(str, options.threads))]
         command += ["--seq", ",".join(map(str, options.seq))] if options.seq else []
         command += ["--case", " ".join(options.case)] if options.case else []
+        command += ["--quick"] if options.quick else []
         command += ["--step", str(options.step)] if options.step else []
         command += ["--tiles", "{}x{}".format(*options.tiles)] if options.tiles[0] else []
         status = subprocess.run(command, stdout=subprocess.DEVNULL, env=os.environ | {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}).returncode
@@ -139,7 +139,7 @@ def commit():
 def main():
     options = arguments(sys.argv[1:])
     isa = "avx2" if options.held_to_avx2 else "native"
-    chosen = compare_cases.filtered(compare_cases.cases(isa, options.threads, options.seq, options.step), options.case)
+    chosen = compare_cases.filtered(compare_cases.cases(isa, options.threads, options.seq, options.step), options.case + ["N1024"] * options.quick)
     if options.list:
         print("\n".join(case["name"] for case in chosen))
         return 0
