@@ -90,7 +90,8 @@ template <class T> bool compare(const Step& step, Index n, Index d, int rounds) 
     for (const auto& [a, b] : {std::pair{&mine.o, &other.o}, {&mine.lse, &other.lse}})
       for (std::size_t x = 0; x < a->numbers.size(); ++x)
         if (!(std::abs(double(a->numbers[x]) - double(b->numbers[x])) <= allowed)) agree = false;
-    ratios_text += fmt::format("  {}: {:.2f} [{:.2f}, {:.2f}]", size, median(ratios), *std::min_element(ratios.begin(), ratios.end()), *std::max_element(ratios.begin(), ratios.end()));
+    ratios_text += fmt::format("  {}: {:.2f} [{:.2f}, {:.2f}]", size, median(ratios), *std::min_element(ratios.begin(), ratios.end()),
+                               *std::max_element(ratios.begin(), ratios.end()));
   }
   fmt::print("{:02} {:<6} {:<6} N {:5} d {:3}  {:6.1f} GF/s; plain Eigen in tiles of{}{}\n", step.number, std::is_same_v<T, float> ? "float" : "double",
              step.causal ? "causal" : "full", n, d, 4 * double(repeat) * pairs * double(d) / 1e9 / median(all), ratios_text, agree ? "" : "  RESULTS DIFFER");
@@ -118,7 +119,8 @@ int main(int argc, char** argv) {
   omp_set_num_threads(1);
   bool agree = true;
   try {
-    fmt::print("{}Time of plain Eigen / time of the step with its own tiles, one head, one thread: median [least, most] of {} rounds in turn\n", bench::machine_text(), rounds);
+    fmt::print("{}Time of plain Eigen / time of the step with its own tiles, one head, one thread: median [least, most] of {} rounds in turn\n",
+               bench::machine_text(), rounds);
     for (const Step* step : {&step05::step(), &step07::step()})
       for (const bool wide : {false, true})
         for (const Index d : {64, 128})

@@ -10,6 +10,7 @@
 #include "tests/benchmarks/mode.hpp"
 #include "tests/benchmarks/peak.hpp"
 
+#include <algorithm>
 #include <benchmark/benchmark.h>
 #include <cstdio>
 #include <fmt/format.h>
@@ -62,17 +63,20 @@ Peaks measure_peaks(const std::deque<Case>& cases) {
 }
 
 void register_case(Case& c, Runner& runner, double least_seconds) {
-  benchmark::RegisterBenchmark(c.name().c_str(), [&c, &runner](benchmark::State& state) {
-    if (c.not_run = runner.why_not(c); !c.not_run.empty()) {
-      state.SkipWithError(c.not_run.c_str());
-      return;
-    }
-    c.seconds.clear();
-    for ([[maybe_unused]] auto _ : state) {
-      c.seconds.push_back(runner.once(c));
-      state.SetIterationTime(c.seconds.back());
-    }
-  })->UseManualTime()->MinTime(least_seconds);
+  benchmark::RegisterBenchmark(c.name().c_str(),
+                               [&c, &runner](benchmark::State& state) {
+                                 if (c.not_run = runner.why_not(c); !c.not_run.empty()) {
+                                   state.SkipWithError(c.not_run.c_str());
+                                   return;
+                                 }
+                                 c.seconds.clear();
+                                 for ([[maybe_unused]] auto _ : state) {
+                                   c.seconds.push_back(runner.once(c));
+                                   state.SetIterationTime(c.seconds.back());
+                                 }
+                               })
+      ->UseManualTime()
+      ->MinTime(least_seconds);
 }
 
 int run(int argc, char** argv) {
@@ -120,7 +124,8 @@ int main(int argc, char** argv) {
   using namespace flashsteps;
   if (bench::refuses_assertions("bench")) return 2;
   try {
-    benchmark::Initialize(&argc, argv);
+    // Google Benchmark would print its own help
+    if (!std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--help"; })) benchmark::Initialize(&argc, argv);
     return bench::run(argc, argv);
   } catch (const BadInput& error) {
     fmt::print(stderr, "bench: {}\n", error.what());

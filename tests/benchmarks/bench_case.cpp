@@ -48,7 +48,8 @@ double Case::flop() const {
 }
 
 std::string Case::series() const {
-  return fmt::format("{}/{}/{}/{}/{}/threads:{}", step->name, form->name, form->backward() ? "backward" : "forward", causal ? "causal" : "full", word(dtype), threads);
+  return fmt::format("{}/{}/{}/{}/{}/threads:{}", step->name, form->name, form->backward() ? "backward" : "forward", causal ? "causal" : "full", word(dtype),
+                     threads);
 }
 std::string Case::name() const { return fmt::format("{}/d:{}/N:{}", series(), d, n); }
 
@@ -74,7 +75,8 @@ std::deque<Case> make_cases(const BenchOptions& options) {
             c.kv_heads = step->gqa ? c.heads / options.group : c.heads;
             const Beside other = beside(*step, form, causal);
             for (std::size_t x = first; other.form && x < cases.size(); ++x)
-              if (cases[x].form->home == other.form->home && cases[x].form->name == other.form->name && cases[x].causal == other.causal && same_problem(cases[x], c))
+              if (cases[x].form->home == other.form->home && cases[x].form->name == other.form->name && cases[x].causal == other.causal &&
+                  same_problem(cases[x], c))
                 c.before = &cases[x];
             cases.push_back(c);
           }

@@ -8,27 +8,27 @@ namespace flashsteps::bench {
 
 /// A case, and what came out of it.
 struct Case {
-  const Step* step = nullptr;  ///< whose code it is
-  const Form* form = nullptr;  ///< its form
-  bool causal = false;         ///< is there a mask?
+  const Step* step = nullptr;    ///< whose code it is
+  const Form* form = nullptr;    ///< its form
+  bool causal = false;           ///< is there a mask?
   Dtype dtype = Dtype::float32;  ///< float or double
-  Index n = 0,                 ///< queries, and as many keys
-      d = 0,                   ///< head dimension
-      heads = 1,               ///< query heads
-      kv_heads = 1;            ///< heads of K and V
-  int threads = 1;             ///< that run it
+  Index n = 0,                   ///< queries, and as many keys
+      d = 0,                     ///< head dimension
+      heads = 1,                 ///< query heads
+      kv_heads = 1;              ///< heads of K and V
+  int threads = 1;               ///< that run it
   const Case* before = nullptr;  ///< the case that it is laid beside: the step before on the same Q, K and V
 
-  TileShape tiles{};           ///< that it took
+  TileShape tiles{};                 ///< that it took
   std::vector<double> seconds = {};  ///< of each run
-  double wall = 0;             ///< seconds of the last run, with what is not timed
-  Index moved = 0;             ///< elements that moved, an atomic add being two
-  long extra_bytes = 0;        ///< the most that it allocated at once
-  std::string not_run = "";    ///< why it was skipped
+  double wall = 0;                   ///< seconds of the last run, with what is not timed
+  Index moved = 0;                   ///< elements that moved, an atomic add being two
+  long extra_bytes = 0;              ///< the most that it allocated at once
+  std::string not_run = "";          ///< why it was skipped
 
-  bool ran() const { return !seconds.empty(); }  ///< @return was it timed?
+  bool ran() const { return !seconds.empty(); }                      ///< @return was it timed?
   Index element() const { return dtype == Dtype::float64 ? 8 : 4; }  ///< @return bytes of a number
-  double median() const;  ///< @return seconds of a run
+  double median() const;                                             ///< @return seconds of a run
   /// Operations that count: 4 N^2 d a head forward and 10 N^2 d backward; under a mask of the N^2 pairs those that it admits, N (N + 1) / 2.
   /// @return their number
   double flop() const;

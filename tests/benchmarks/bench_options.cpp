@@ -3,6 +3,7 @@
 #include "common/runner/bad_input.hpp"
 #include "common/runner/parallel.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -52,23 +53,24 @@ template <class Number> std::vector<Number> list(const std::string& name, std::s
 
 std::optional<BenchOptions> parse_bench(int argc, const char* const* argv) {
   BenchOptions options;
+  if (std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--help"; })) {
+    fmt::print("{}", help);
+    return {};
+  }
   for (int a = 1; a < argc; ++a) {
     const std::string name = argv[a];
     const auto value = [&]() -> std::string {
       if (a + 1 >= argc) throw BadInput(fmt::format("{} needs a value", name));
       return argv[++a];
     };
-    if (name == "--help") {
-      fmt::print("{}", help);
-      return {};
-    } else if (name == "--seconds") options.seconds = number(name, value(), 0.0, 1e9);
+    if (name == "--seconds") options.seconds = number(name, value(), 0.0, 1e9);
     else if (name == "--full") options.seconds = std::numeric_limits<double>::infinity();
     else if (name == "--n") options.lengths = list<Index>(name, value(), 1, 1 << 20);
     else if (name == "--d") options.head_dims = list<Index>(name, value(), 1, 4096);
     else if (name == "--threads") options.threads = list<int>(name, value(), 1, 4096);
     else if (name == "--group") options.group = number<Index>(name, value(), 1, 4096);
     else if (name == "--double") options.in_double = true;
-    else if (name == "--least") options.least_seconds = number(name, value(), 0.0, 1e9);
+    else if (name == "--least") options.least_seconds = number(name, value(), 1e-6, 1e9);
     else if (name == "--memory") options.memory = number<Index>(name, value(), 0, std::numeric_limits<Index>::max());
     else if (name == "--list") options.list = true;
     else if (name == "--out") options.folder = value();

@@ -72,7 +72,7 @@ template <class Value> std::vector<Curve> curves_of(const std::vector<const Case
     }
     if (curve.points.size() > found->curve.points.size()) found->curve.points = curve.points;
     std::string together = found->brief + ", " + look.brief;
-    if (figures::text_width("small", together) > label_width) together = found->brief.ends_with("…") ? found->brief : found->brief + " …";
+    if (figures::text_width("small", together + " …") > label_width) together = found->brief.ends_with("…") ? found->brief : found->brief + " …";
     found->curve.label = found->brief = together;
   }
   std::vector<Curve> curves;
@@ -138,14 +138,17 @@ std::string bench_svg(const std::deque<Case>& cases) {
   std::vector<const Case*> shown;
   for (const Case& c : cases)
     if (c.ran() && c.dtype == first->dtype && c.threads == first->threads && c.d == first->d) shown.push_back(&c);
-  std::vector<Part> parts{{"seconds", curves_of(shown, [](const Case& c) { return c.median(); }, 0)},
-                          {"bytes moved", curves_of(shown, [](const Case& c) { return double(c.moved * c.element()); }, 0.05)},
-                          {"bytes allocated besides inputs and outputs", curves_of(shown, [](const Case& c) { return double(c.extra_bytes); }, 0.3)}};
+  std::vector<Part> parts{{"seconds", curves_of(
+                                          shown, [](const Case& c) { return c.median(); }, 0)},
+                          {"bytes moved", curves_of(
+                                              shown, [](const Case& c) { return double(c.moved * c.element()); }, 0.05)},
+                          {"bytes allocated besides inputs and outputs", curves_of(
+                                                                             shown, [](const Case& c) { return double(c.extra_bytes); }, 0.3)}};
   std::erase_if(parts, [](const Part& part) { return part.curves.empty(); });
   if (parts.empty()) return "";
 
-  const std::string setting = fmt::format("{}, d = {}, {} thread{}, {} head{}", word(first->dtype), first->d, first->threads, first->threads == 1 ? "" : "s", first->heads,
-                                          first->heads == 1 ? "" : "s");
+  const std::string setting = fmt::format("{}, d = {}, {} thread{}, {} head{}", word(first->dtype), first->d, first->threads, first->threads == 1 ? "" : "s",
+                                          first->heads, first->heads == 1 ? "" : "s");
   std::string spoken;
   for (const Curve& curve : parts.front().curves) spoken += fmt::format("; {}: {:.3g} s at N = {}", curve.label, curve.points.back().y, curve.points.back().x);
   for (double room = 110;; room *= 1.5) {

@@ -22,8 +22,8 @@ std::string two_digits(const Step& step) { return fmt::format("{:02}", step.numb
 std::string pass(const Case& c) { return c.form->backward() ? "backward" : "forward"; }
 
 Json case_json(const Case& c, const Peaks& peaks) {
-  Json j = {{"step", c.step->name}, {"form", c.form->name}, {"pass", pass(c)}, {"causal", c.causal}, {"element", word(c.dtype)}, {"n", c.n}, {"d", c.d},
-            {"threads", c.threads}, {"heads", c.heads}, {"kv_heads", c.kv_heads}};
+  Json j = {{"step", c.step->name}, {"form", c.form->name}, {"pass", pass(c)},       {"causal", c.causal}, {"element", word(c.dtype)}, {"n", c.n}, {"d", c.d},
+            {"threads", c.threads}, {"heads", c.heads},     {"kv_heads", c.kv_heads}};
   if (!c.ran()) {
     j["not_run"] = c.not_run;
     return j;
@@ -34,7 +34,8 @@ Json case_json(const Case& c, const Peaks& peaks) {
   j["flop"] = c.flop(), j["gflops"] = c.gflops(), j["share_of_peak"] = c.gflops() / peaks.at({c.dtype, c.threads});
   j["moved_bytes"] = c.moved * c.element(), j["bytes_per_element"] = c.bytes_per_element(), j["extra_bytes"] = c.extra_bytes;
   if (c.before && c.before->ran())
-    j["before"] = {{"step", c.before->step->name}, {"form", c.before->form->name}, {"causal", c.before->causal}, {"times_faster", c.before->median() / c.median()}};
+    j["before"] = {
+        {"step", c.before->step->name}, {"form", c.before->form->name}, {"causal", c.before->causal}, {"times_faster", c.before->median() / c.median()}};
   return j;
 }
 
@@ -56,10 +57,12 @@ std::string case_line(const Case& c, const Peaks& peaks) {
 std::string bench_json(const std::deque<Case>& cases, const Peaks& peaks) {
   const Machine m = machine();
   const Build b = build();
-  Json j = {{"machine", {{"processor", m.processor}, {"cores", m.cores}, {"memory_bytes", m.memory}, {"l1_bytes", m.l1}, {"l2_bytes", m.l2}, {"l3_bytes", m.l3}}},
-            {"build", {{"compiler", b.compiler}, {"flags", b.flags}, {"mode", b.mode}, {"assertions", false}, {"packet_bytes", b.packet}}},
-            {"flop", {{"forward", "4 N^2 d a head"}, {"backward", "10 N^2 d a head"}, {"causal", "N (N + 1) / 2 pairs in the place of N^2"}}},
-            {"peaks", Json::array()}, {"cases", Json::array()}};
+  Json j = {
+      {"machine", {{"processor", m.processor}, {"cores", m.cores}, {"memory_bytes", m.memory}, {"l1_bytes", m.l1}, {"l2_bytes", m.l2}, {"l3_bytes", m.l3}}},
+      {"build", {{"compiler", b.compiler}, {"flags", b.flags}, {"mode", b.mode}, {"assertions", false}, {"packet_bytes", b.packet}}},
+      {"flop", {{"forward", "4 N^2 d a head"}, {"backward", "10 N^2 d a head"}, {"causal", "N (N + 1) / 2 pairs in the place of N^2"}}},
+      {"peaks", Json::array()},
+      {"cases", Json::array()}};
   for (const auto& [key, gflops] : peaks) j["peaks"].push_back({{"element", word(key.first)}, {"threads", key.second}, {"gflops", gflops}});
   for (const Case& c : cases)
     if (c.ran() || !c.not_run.empty()) j["cases"].push_back(case_json(c, peaks));

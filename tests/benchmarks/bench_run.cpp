@@ -128,7 +128,8 @@ template <class T> void check(const Case& c, std::vector<std::string>& wrong) {
   execute_step(*c.step, *c.form, p, out, memory, choice.tiles);
   const RowSample rows = sample_rows(p.seq_q(), p.heads(), 1, std::numeric_limits<double>::infinity(), 1);
   const Judgement<T> judgement = judge(p, out, c.form->backward(), rows);
-  const std::vector<Result> results = c.form->backward() ? std::vector<Result>{Result::dq, Result::dk, Result::dv} : std::vector<Result>{Result::o, Result::lse};
+  const std::vector<Result> results =
+      c.form->backward() ? std::vector<Result>{Result::dq, Result::dk, Result::dv} : std::vector<Result>{Result::o, Result::lse};
   for (const Result result : results) {
     const Comparison comparison = judgement.of(result);
     if (comparison.equal()) continue;

@@ -23,7 +23,9 @@ std::string entry(const char* file, const std::string& name) {
 
 Index positive(long x) { return x > 0 ? Index(x) : 0; }
 
-std::string bytes(Index n) { return n == 0 ? "unknown" : n >= 1 << 20 ? fmt::format("{:.3g} MiB", double(n) / (1 << 20)) : fmt::format("{:.3g} KiB", double(n) / 1024); }
+std::string bytes(Index n) {
+  return n == 0 ? "unknown" : n >= 1 << 20 ? fmt::format("{:.3g} MiB", double(n) / (1 << 20)) : fmt::format("{:.3g} KiB", double(n) / 1024);
+}
 
 }  // namespace
 
@@ -61,8 +63,9 @@ Build build() {
 std::string machine_text() {
   const Machine m = machine();
   const Build b = build();
-  return fmt::format("{}, {} core{}, {:.1f} GiB of memory; caches of {}, {} and {}\n{} {}; mode {}, assertions off, packets of {} bytes\n", m.processor, m.cores,
-                     m.cores == 1 ? "" : "s", double(m.memory) / (1 << 30), bytes(m.l1), bytes(m.l2), bytes(m.l3), b.compiler, b.flags, b.mode, b.packet);
+  return fmt::format("{}, {} core{}, {:.1f} GiB of memory; caches of {}, {} and {}\n{} {}; mode {}, assertions off, packets of {} bytes\n", m.processor,
+                     m.cores, m.cores == 1 ? "" : "s", double(m.memory) / (1 << 30), bytes(m.l1), bytes(m.l2), bytes(m.l3), b.compiler, b.flags, b.mode,
+                     b.packet);
 }
 
 }  // namespace flashsteps::bench

@@ -3,11 +3,9 @@
 #include "common/memory/packet.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <limits>
-#include <omp.h>
 #include <stdexcept>
 
 namespace flashsteps::bench {
@@ -16,8 +14,6 @@ namespace {
 /// Independent sums: more than latency times ports of any core (4 x 2, 5 x 2), and few enough to stay in registers beside two operands.
 constexpr int chains = simd_registers == 32 ? 24 : 12;
 constexpr long first_rounds = 1 << 12;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Seconds that this thread had a core.
 double own_time() {
@@ -36,48 +32,46 @@ template <class T> [[gnu::noinline]] double multiply_adds(long rounds, T f, T s)
 #pragma GCC unroll 32
     for (int c = 0; c < chains; ++c) x[c] = multiply_add<T>(x[c], factor, summand);
   }
+  // A function without effect could be moved to before the clock is read, and its result kept
+  asm volatile("" : : : "memory");
   double sum = 0;
   for (int c = 0; c < chains; ++c)
     for (int lane = 0; lane < lanes<T>; ++lane) sum += double(x[c][lane]);
   return sum;
 }
 
-/// Seconds for as many rounds on each of `threads` threads, from the first to begin to the last to end.
-template <class T> double seconds(long rounds, int threads) {
-  // What the compiler cannot know: x -> x / 2 + 1 has the limit 2
+// What the compiler cannot know: x -> x / 2 + 1 has the limit 2
+/// @return is that the sum of all lanes at the limit? Who does not ask for the sum may find the loop gone
+template <class T> bool at_limit(double sum) { return std::abs(sum - 2.0 * chains * lanes<T>) <= 1e-3; }
+constexpr const char* not_at_limit = "the loop of multiply-adds did not reach its limit";
+
+/// What a run of the loop came to.
+struct Timed {
+  double sum,   ///< of all lanes
+      seconds;  ///< of this thread, whoever else ran beside it
+};
+template <class T> Timed timed(long rounds) {
   volatile T half = T(0.5), one = T(1);
-  bool right = true;
-  double begin = 0, end = 0;
-#pragma omp parallel num_threads(threads)
-  {
-#pragma omp barrier
-#pragma omp master
-    begin = now();
-    const double sum = multiply_adds<T>(rounds, half, one);
-#pragma omp barrier
-#pragma omp master
-    end = now();
-    if (!(std::abs(sum - 2.0 * chains * lanes<T>) <= 1e-3)) {
-#pragma omp critical
-      right = false;
-    }
-  }
-  if (!right) throw std::runtime_error("the loop of multiply-adds did not reach its limit");
-  return end - begin;
+  const double begin = own_time(), sum = multiply_adds<T>(rounds, half, one), end = own_time();
+  return {sum, end - begin};
+}
+/// The seconds alone.
+/// @throws std::runtime_error if the loop did not reach its limit
+template <class T> double own_seconds(long rounds) {
+  const Timed run = timed<T>(rounds);
+  if (!at_limit<T>(run.sum)) throw std::runtime_error(not_at_limit);
+  return run.seconds;
 }
 
-/// Twice the rounds take about twice the time of this thread, which others that run beside it do not change much.
-/// @throws std::runtime_error if they do not
-template <class T> void check_rounds_count(long rounds) {
-  volatile T half = T(0.5), one = T(1);
+/// So many rounds that they take a few milliseconds, and twice as many about twice the time.
+/// @throws std::runtime_error if there are none
+template <class T> long rounds_that_count() {
+  long rounds = first_rounds;
+  while (own_seconds<T>(rounds) < 4e-3 && rounds < (1L << 40)) rounds *= 2;
   double once = std::numeric_limits<double>::infinity(), twice = once;
   for (int r = 0; r < 50; ++r) {
-    const double begin = own_time();
-    multiply_adds<T>(rounds, half, one);
-    const double middle = own_time();
-    multiply_adds<T>(2 * rounds, half, one);
-    once = std::min(once, middle - begin), twice = std::min(twice, own_time() - middle);
-    if (r >= 2 && twice >= 1.6 * once) return;
+    once = std::min(once, own_seconds<T>(rounds)), twice = std::min(twice, own_seconds<T>(2 * rounds));
+    if (r >= 2 && once >= 2e-3 && twice >= 1.6 * once) return rounds;
   }
   throw std::runtime_error("the loop of multiply-adds was optimised away: twice the rounds take no longer");
 }
@@ -85,14 +79,23 @@ template <class T> void check_rounds_count(long rounds) {
 }  // namespace
 
 template <class T> double peak(int threads) {
-  // Long enough for a few milliseconds
-  long rounds = first_rounds;
-  while (seconds<T>(rounds, threads) < 4e-3 && rounds < (1L << 40)) rounds *= 2;
-  check_rounds_count<T>(rounds);
-  double best = std::numeric_limits<double>::infinity();
-  const double start = now();
-  for (int r = 0; r < 10 || (r < 100 && now() - start < 0.3); ++r) best = std::min(best, seconds<T>(rounds, threads));
-  return 2.0 * double(rounds) * chains * lanes<T> * threads / best / 1e9;
+  const long rounds = rounds_that_count<T>();
+  const double operations = 2.0 * double(rounds) * chains * lanes<T>;
+  double best = 0;
+  bool right = true;
+  for (int r = 0; r < 20; ++r) {
+    double all = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : all) reduction(&& : right)
+    {
+#pragma omp barrier
+      const Timed mine = timed<T>(rounds);
+      all += operations / mine.seconds;
+      right = right && at_limit<T>(mine.sum);
+    }
+    best = std::max(best, all);
+  }
+  if (!right) throw std::runtime_error(not_at_limit);
+  return best / 1e9;
 }
 
 template double peak<float>(int);
