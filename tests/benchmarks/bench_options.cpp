@@ -15,7 +15,7 @@ namespace {
 const char* const help =
     R"(bench: times every step, forward and backward, beside the step before
 
-  --seconds S    skip a case that is estimated to take longer than S seconds (default 2)
+  --seconds S    skip a case that is estimated to take longer than S seconds (default 3)
   --full         skip no case for its time
   --n LIST       lengths, such as 512,1024 (default 512 to 16384)
   --d LIST       head dimensions (default 32,64,128,256)

@@ -14,7 +14,7 @@ struct BenchOptions {
   std::vector<int> threads;                                        ///< 1 and all, unless typed
   Index group = 1;                                                 ///< query heads that share K and V in step 08
   bool in_double = false;                                          ///< also step 05 in double
-  double seconds = 2;                                              ///< a case that is estimated to take longer is skipped; infinity for none
+  double seconds = 3;                                              ///< a case that is estimated to take longer is skipped; infinity for none
   double least_seconds = 0.1;                                      ///< a case is repeated until so much time has passed
   std::optional<Index> memory;                                     ///< bytes that a case may take, instead of those that are free
   bool list = false;                                               ///< print the names of the cases and stop
