@@ -1,5 +1,6 @@
 """Times one case: all contenders in turn in this process, on the same numbers."""
 
+import contextlib
 import ctypes
 import functools
 import gc
@@ -40,11 +41,13 @@ def back_end():
         return False, str(error).splitlines()[0]
 
 
+def forced():
+    """The context that PyTorch is timed in: with the flash back end alone, where it is there."""
+    return flash() if back_end()[0] else contextlib.nullcontext()
+
+
 def sdpa(q, k, v, causal):
-    if not back_end()[0]:
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    with flash():
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
 def inputs(case, factor=1):
@@ -80,9 +83,9 @@ class Ours:
         """There is nothing to set."""
 
     def __call__(self):
-        self.last = self.one()
+        return self.one()
 
-    def results(self):
+    def results(self, _):
         return {of: tensor_of(self.session, of) for of in (GRADIENTS if self.case["backward"] else ("o", "lse"))}
 
 
@@ -102,13 +105,12 @@ class Theirs:
 
     def __call__(self):
         if self.case["backward"]:
-            self.last = torch.autograd.grad(self.out, self.leaves, self.d_o, retain_graph=True)
-        else:
-            with torch.no_grad():
-                self.last = sdpa(self.q, self.k, self.v, self.case["causal"])
+            return torch.autograd.grad(self.out, self.leaves, self.d_o, retain_graph=True)
+        with torch.no_grad():
+            return sdpa(self.q, self.k, self.v, self.case["causal"])
 
-    def results(self):
-        return dict(zip(GRADIENTS, self.last)) if self.case["backward"] else {"o": self.last}
+    def results(self, returned):
+        return dict(zip(GRADIENTS, returned)) if self.case["backward"] else {"o": returned}
 
 
 class Product:
@@ -122,7 +124,7 @@ class Product:
         torch.set_num_threads(self.threads)
 
     def __call__(self):
-        self.last = torch.mm(self.a, self.b)
+        return torch.mm(self.a, self.b)
 
 
 def rounds_of(contenders, rounds):
@@ -138,10 +140,11 @@ def rounds_of(contenders, rounds):
                 contender.prepare()
                 contender()
                 start = time.perf_counter()
-                contender()
+                returned = contender()
                 seconds[name].append(time.perf_counter() - start)
                 if isinstance(contender, Ours):
-                    contender.inside.append(contender.last.seconds)
+                    contender.inside.append(returned.seconds)
+                del returned  # memory is given back outside of what is timed
     finally:
         gc.enable()
     return seconds
@@ -161,8 +164,7 @@ def judged(case, ours, theirs):
     wrong, shares, results = [], {}, {}
     for who, contender in (("step", ours), ("PyTorch", theirs)):
         contender.prepare()
-        contender()
-        results[who] = contender.results()
+        results[who] = contender.results(contender())
         shares[who], outside = right.hold(who, results[who])
         wrong += outside
     return shares, wrong + agree(results["step"], results["PyTorch"], right.budget)
@@ -175,8 +177,7 @@ def error_case(library, case, tiles):
     scale = 1 / math.sqrt(case["d"])
     with Session(library, q, k, v) as session:
         ours = Ours(session, case, tiles)
-        ours()
-        found = ours.results()["o"]
+        found = ours.results(ours())["o"]
     heads = range(case["heads"])
     right, naive = (torch.stack([attention(*(x[0, h].to(kind) for x in (q, k, v)), scale, case["causal"])["o"] for h in heads])[None] for kind in (torch.float64, torch.float32))
     with torch.no_grad():
@@ -185,8 +186,16 @@ def error_case(library, case, tiles):
     return {"value": errors["step"] / errors["naive"], "errors": errors, "theirs": errors["pytorch"] / errors["naive"]}
 
 
-def measure(library, case, rounds, tiles, hyperthreads):
-    """The case with its result. `wrong` lists what did not agree: then nothing was timed."""
+def measure(*arguments):
+    """The case with its result. `wrong` lists what did not agree: then nothing was timed.
+
+    Arguments: the library, the case, how many rounds, the tiles or (0, 0), and whether the cores are hyperthreads.
+    """
+    with forced():
+        return measured(*arguments)
+
+
+def measured(library, case, rounds, tiles, hyperthreads):
     simd_bytes = library.description()["simd_bytes"]
     target, row = target_of(case, simd_bytes)
     result = dict(case)
@@ -210,8 +219,9 @@ def measure(library, case, rounds, tiles, hyperthreads):
         elif case["kind"] == "causal":
             full = case | {"causal": False}
             contenders |= {"ours_full": Ours(session, case, tiles, causal=False), "theirs": theirs, "theirs_full": Theirs(q, k, v, d_o, full)}
+        done = ours()
+        result["tiles"] = [done.taken_br, done.taken_bc]
         times = rounds_of(contenders, rounds)
-        result["tiles"] = [ours.last.taken_br, ours.last.taken_bc]
     if case["kind"] == "pytorch":
         result |= spread(ratios(times["theirs"], times["ours"]))
     elif case["kind"] == "sgemm":
