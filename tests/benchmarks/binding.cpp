@@ -11,31 +11,31 @@
 
 /// What attention is computed of. binding.py has the same struct.
 struct FlashstepsProblem {
-  std::int64_t size;              ///< bytes of this struct
-  std::int64_t bytes;             ///< of an element: 4 or 8
-  std::int64_t batch,             ///< batch entries
-      heads,                      ///< query heads of a batch entry
-      kv_heads,                   ///< heads of K and V of a batch entry
-      seq_q,                      ///< Nq
-      seq_k,                      ///< Nk
-      head_dim,                   ///< d
-      value_dim;                  ///< dv; each of these is at least 1
-  double scale;                   ///< tau
-  const void *q, *k, *v,          ///< [batch, heads, rows, columns], without gaps
-      *d_o;                       ///< as O; null if there is no backward pass
+  std::int64_t size;      ///< bytes of this struct
+  std::int64_t bytes;     ///< of an element: 4 or 8
+  std::int64_t batch,     ///< batch entries
+      heads,              ///< query heads of a batch entry
+      kv_heads,           ///< heads of K and V of a batch entry
+      seq_q,              ///< Nq
+      seq_k,              ///< Nk
+      head_dim,           ///< d
+      value_dim;          ///< dv; each of these is at least 1
+  double scale;           ///< tau
+  const void *q, *k, *v,  ///< [batch, heads, rows, columns], without gaps
+      *d_o;               ///< as O; null if there is no backward pass
 };
 
 /// One pass over all heads. binding.py has the same struct.
 struct FlashstepsPass {
-  std::int64_t size;              ///< bytes of this struct
-  std::int64_t step,              ///< 5 to 8
-      backward,                   ///< 1: the gradients, from O and L of the last forward pass
-      causal,                     ///< 1: with a mask
-      threads;                    ///< of the parallel loop
-  std::int64_t br, bc;            ///< tiles; both 0: those that the programs take
-  std::int64_t taken_br,          ///< is written: Br
-      taken_bc;                   ///< is written: Bc
-  double seconds;                 ///< is written: the time as the programs report it, without the NaN that outputs hold before
+  std::int64_t size;      ///< bytes of this struct
+  std::int64_t step,      ///< 5 to 8
+      backward,           ///< 1: the gradients, from O and L of the last forward pass
+      causal,             ///< 1: with a mask
+      threads;            ///< of the parallel loop
+  std::int64_t br, bc;    ///< tiles; both 0: those that the programs take
+  std::int64_t taken_br,  ///< is written: Br
+      taken_bc;           ///< is written: Bc
+  double seconds;         ///< is written: the time as the programs report it, without the NaN that outputs hold before
 };
 
 namespace flashsteps {
@@ -132,7 +132,8 @@ std::unique_ptr<Session> open(const FlashstepsProblem* x) {
   if (x->bytes != 4 && x->bytes != 8) throw BadInput(fmt::format("bytes is {}: an element has 4 or 8", x->bytes));
   for (const std::int64_t axis : {x->batch, x->heads, x->kv_heads, x->seq_q, x->seq_k, x->head_dim, x->value_dim})
     if (axis < 1 || axis > kLongestAxis) throw BadInput(fmt::format("an axis is {}: it is 1 to {}", axis, kLongestAxis));
-  const double most = double(x->batch) * double(std::max(x->heads, x->kv_heads)) * double(std::max(x->seq_q, x->seq_k)) * double(std::max(x->head_dim, x->value_dim));
+  const double most =
+      double(x->batch) * double(std::max(x->heads, x->kv_heads)) * double(std::max(x->seq_q, x->seq_k)) * double(std::max(x->head_dim, x->value_dim));
   if (!(most <= double(kMostElements))) throw BadInput(fmt::format("a tensor would have {:.0f} elements: at most {} are taken", most, kMostElements));
   if (x->heads % x->kv_heads != 0) throw BadInput(fmt::format("{} query heads cannot share {} heads of K and V", x->heads, x->kv_heads));
   if (!std::isfinite(x->scale)) throw BadInput("scale is not finite");
@@ -165,8 +166,9 @@ using namespace flashsteps;
 /// How the library was built, as one JSON object.
 /// @return a text that lives as long as the library
 FLASHSTEPS_C const char* flashsteps_description() {
-  static const std::string text = fmt::format(R"({{"assertions": {}, "simd_bytes": {}, "simd_registers": {}, "build_type": "{}", "compiler": "{} {}", "flags": "{}"}})", assertions,
-                                              simd_bytes, simd_registers, FLASHSTEPS_BUILD_TYPE, FLASHSTEPS_COMPILER, __VERSION__, FLASHSTEPS_FLAGS);
+  static const std::string text =
+      fmt::format(R"({{"assertions": {}, "simd_bytes": {}, "simd_registers": {}, "build_type": "{}", "compiler": "{} {}", "flags": "{}"}})", assertions,
+                  simd_bytes, simd_registers, FLASHSTEPS_BUILD_TYPE, FLASHSTEPS_COMPILER, __VERSION__, FLASHSTEPS_FLAGS);
   return text.c_str();
 }
 
