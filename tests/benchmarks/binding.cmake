@@ -30,8 +30,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
 endif()
 
 flashsteps_script("the library of make compare" compare_binding.py ${PROJECT_BINARY_DIR})
-# A library under the address sanitizer wants its run-time library loaded before Python
+# A library under the address sanitizer wants its run-time library, and that of C++, loaded before Python
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=[a-z,]*address")
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE sanitizer OUTPUT_STRIP_TRAILING_WHITESPACE)
-  set_tests_properties("program: the library of make compare" PROPERTIES ENVIRONMENT "FLASHSTEPS_PRELOAD=${sanitizer}")
+  foreach(library libasan.so libstdc++.so.6)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${library} OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE)
+    string(APPEND preload "${path} ")
+  endforeach()
+  set_tests_properties("program: the library of make compare" PROPERTIES ENVIRONMENT "FLASHSTEPS_PRELOAD=${preload}")
 endif()
