@@ -9,6 +9,7 @@ Exit status: 0; 1 a result is wrong; 2 wrong arguments or a library with asserti
 import argparse
 import importlib.util
 import json
+import math
 import os
 import platform
 import subprocess
@@ -129,6 +130,15 @@ def in_another_process(options):
             return json.load(f)
 
 
+def without_nan(x):
+    """JSON has no NaN and no infinity: they become words."""
+    if isinstance(x, dict):
+        return {key: without_nan(value) for key, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [without_nan(value) for value in x]
+    return str(x) if isinstance(x, float) and not math.isfinite(x) else x
+
+
 def commit():
     try:
         return subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=HERE).stdout.strip()
@@ -175,7 +185,7 @@ def main():
         report["torch_held_to_avx2"] = held["torch"]
     text = compare_report.markdown(report)
     print(text, end="")
-    for path, content in ((options.json, json.dumps(report, indent=1) + "\n"), (options.markdown, text)):
+    for path, content in ((options.json, json.dumps(without_nan(report), indent=1, allow_nan=False) + "\n"), (options.markdown, text)):
         if path:
             with open(path, "w") as f:
                 f.write(content)
