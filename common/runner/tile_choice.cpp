@@ -7,6 +7,8 @@
 namespace flashsteps {
 namespace {
 
+constexpr Index whole = 16;  // rows or columns of a tile: one SIMD register of float with AVX-512, two with AVX2
+
 Index footprint(const Form& form, HeadSizes sizes, TileShape tiles) {
   sizes.br = tiles.br, sizes.bc = tiles.bc;
   return form.on_chip(sizes);
@@ -94,6 +96,11 @@ TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options,
   } else {
     const Index side = largest(std::max(wanted.br, wanted.bc), [&](Index n) { return fits({std::min(n, wanted.br), std::min(n, wanted.bc)}); });
     taken = {std::min(side, wanted.br), std::min(side, wanted.bc)};
+    // Nobody asked for anything: whole SIMD registers are faster than the largest square. First Bc, then the highest Br beside it
+    if (!options.sram && side > whole) {
+      taken.bc = std::min(side / whole * whole, wanted.bc);
+      taken.br = whole * largest(std::max<Index>(1, wanted.br / whole), [&](Index n) { return fits({n * whole, taken.bc}); });
+    }
   }
   return {taken, capacity, fmt::format("{}: taken are {} x {}", does_not_fit, taken.br, taken.bc)};
 }

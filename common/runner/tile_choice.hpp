@@ -35,7 +35,8 @@ struct Tiled {
   HeadSizes sizes;   ///< of one of its pieces
 };
 
-/// Chooses Br and Bc for the first of these forms. Defaults that nobody typed shrink to fit it; typed ones must fit all of them.
+/// Chooses Br and Bc for the first of these forms. Defaults that nobody typed shrink to fit it, where nothing was typed to multiples of 16;
+/// typed ones must fit all of them.
 /// @param forms every form that takes the tiles, the one that they are chosen for first
 /// @param options what was typed: --br, --bc, --sram
 /// @param paper given only --sram, take B_c = ceil(M / 4d), B_r = min(B_c, d), with (d + dv) / 2 for d and at least 1
