@@ -123,7 +123,10 @@ class Browser:
     def open(self, name):
         """Loads a page and waits until its formulas are there."""
         self.chrome.get("file://" + os.path.join(SITE, name))
-        self.chrome.execute_async_script("const done = arguments[0]; window.MathJax && MathJax.Hub ? MathJax.Hub.Queue(() => done()) : done();")
+        # MathJax comes after the page: every page has it
+        self.chrome.execute_async_script("""const done = arguments[0];
+            const wait = () => (window.MathJax && MathJax.isReady ? MathJax.Hub.Queue(() => done()) : setTimeout(wait, 20));
+            wait();""")
 
     def complaints(self):
         """What stands in the console, and every request that leaves the machine, since the last call."""
