@@ -237,7 +237,7 @@ def terminal(programs):
         plain = on_terminal("--no-color", step=step)
         check("\x1b" not in plain and "  equal  " in plain, f"{NAMES[step]} --no-color: {plain!r}")
     colored, plain = on_terminal(), on_terminal("--no-color")
-    times = lambda text: re.sub(r"^  time .*", "", text, flags=re.M)
+    times = lambda text: re.sub(r"^  (time|memory) .*", "", text, flags=re.M)
     check(times(re.sub(r"\x1b\[[0-9;]*m", "", colored)) == times(plain), "colour changes more than the colour")
     check("\x1b" not in on_terminal(env={"NO_COLOR": "1"}), "NO_COLOR=1")
     check("\x1b" in on_terminal(env={"NO_COLOR": ""}), "an empty NO_COLOR is none")

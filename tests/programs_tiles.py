@@ -236,6 +236,7 @@ def trace_tiles(programs):
             for report in (with_trace, without):
                 for form in (report, report, *report["forms"]):
                     form.pop("seconds", None)
+                    form.pop("extra_bytes", None)
             check(with_trace == without, f"{NAMES[step]}: --trace-tiles changes the report")
         first = programs.new("first.json")
         programs.right(step, "--seq-q", 5, "--trace-tiles", first)
