@@ -202,3 +202,8 @@ def costs(programs):
                 report = programs.json(8, "--batch", 2, "--heads", heads, "--kv-heads", kv_heads, "--seq-q", 11, "--seq-k", 17, "--head-dim", 3, "--value-dim", 5,
                                        "--br", 4, "--bc", 3, "--causal")
                 hold_costs(report, f"08, {heads} heads on {kv_heads}")
+    # The memory that a run takes: S and P, 8 MiB here, where they are stored; nothing of length N^2 from step 05 on
+    stored, streamed = (programs.json(step, "--heads", 1, "--seq-q", 1024, "--seq-k", 1024, "--head-dim", 32)["extra_bytes"] for step in (1, 5))
+    if stored is not None:
+        check(stored >= 2 * 1024 * 1024 * 4, f"01 stores S and P, and took {stored} bytes")
+        check(streamed < 1024 * 1024 * 4, f"05 stores neither, and took {streamed} bytes")

@@ -76,14 +76,14 @@ def contract(report, step):
     flops = {"matmul": INTEGER, "other": INTEGER}
     top = {"step": step, "name": NAMES[step], "device": "cpu", "dtype": ("float", "double"), "causal": bool,
            "shape": {key: INTEGER for key in ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head_dim", "value_dim")}, "tiles": TILES if tiled else None, "equal": bool,
-           "checks": list, "traffic": TRAFFIC, "on_chip": chip(tiled), "flops": flops, "extra_bytes": int, "seconds": {"this": NUMBER, "before": NUMBER if step > 1 else None}, "forms": list}
+           "checks": list, "traffic": TRAFFIC, "on_chip": chip(tiled), "flops": flops, "extra_bytes": (INTEGER, None), "seconds": {"this": NUMBER, "before": NUMBER if step > 1 else None}, "forms": list}
     wrong = conforms(report, top, "object", also=("scale", "input", "rows_checked", "before", "notes", "unsafe_softmax_in_half", "trace"))
     for i, one in enumerate(report.get("checks", [])):
         shape = {"form": str, "against": str, "of": ("o", "lse", "dq", "dk", "dv"), "max_error": (*NUMBER, None), "budget": (*NUMBER, None), "share": (*NUMBER, None), "equal": bool}
         wrong += conforms(one, shape, f"checks[{i}]")
     for i, form in enumerate(report.get("forms", [])):
         has = form.get("tiles") is not None
-        shape = {"form": str, "home": tuple(NAMES.values()), "tiles": TILES if has else None, "traffic": TRAFFIC, "on_chip": chip(has), "flops": flops, "extra_bytes": int, "seconds": dict}
+        shape = {"form": str, "home": tuple(NAMES.values()), "tiles": TILES if has else None, "traffic": TRAFFIC, "on_chip": chip(has), "flops": flops, "extra_bytes": (INTEGER, None), "seconds": dict}
         wrong += conforms(form, shape, f"forms[{i}]") + conforms(form["seconds"], {"this": NUMBER}, f"forms[{i}].seconds", also=("before",))
     seconds = [report["seconds"]["this"], report["seconds"]["before"] or 0, *(f["seconds"]["this"] for f in report["forms"])]
     wrong += ["negative seconds"] if min(seconds) < 0 else []
