@@ -2,47 +2,11 @@
 // backward passes. Every allocation of this program is counted.
 #include "tests/case.hpp"
 #include "tests/catch.hpp"
+#include "tests/heap.hpp"
 #include "tests/steps.hpp"
-
-#include <atomic>
-#include <cstdlib>
-#include <malloc.h>
-#include <new>
-
-namespace {
-
-std::atomic<long> live = 0, peak = 0;
-
-void* counted(void* p) {
-  if (!p) throw std::bad_alloc();
-  const long now = live += long(malloc_usable_size(p));
-  for (long seen = peak; now > seen && !peak.compare_exchange_weak(seen, now);) {}
-  return p;
-}
-void release(void* p) {
-  if (p) live -= long(malloc_usable_size(p));
-  std::free(p);
-}
-
-}  // namespace
-
-void* operator new(std::size_t n) { return counted(std::malloc(n ? n : 1)); }
-void* operator new(std::size_t n, std::align_val_t align) { return counted(std::aligned_alloc(std::size_t(align), (n + std::size_t(align) - 1) / std::size_t(align) * std::size_t(align))); }
-void operator delete(void* p) noexcept { release(p); }
-void operator delete(void* p, std::size_t) noexcept { release(p); }
-void operator delete(void* p, std::align_val_t) noexcept { release(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release(p); }
 
 namespace flashsteps {
 namespace {
-
-/// The most bytes that were alive at once while `work` ran, beyond those before.
-template <class Work> long extra_bytes(Work work) {
-  const long before = live;
-  peak = before;
-  work();
-  return peak - before;
-}
 
 CaseShape square(Index n, bool causal) { return {n, n, 32, 32, 64, 64, causal}; }
 constexpr Index small_n = 256, large_n = 1024;

@@ -3,8 +3,8 @@
 #include "common/runner/checks.hpp"
 #include "common/runner/report.hpp"
 #include "steps/all.hpp"
-#include "tests/benchmarks/heap.hpp"
 #include "tests/benchmarks/machine.hpp"
+#include "tests/heap.hpp"
 
 #include <chrono>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #pragma once
 // Counts what a program allocates with operator new: linked to it, heap.cpp replaces that operator.
 
-namespace flashsteps::bench {
+namespace flashsteps {
 
 /// @return bytes that are allocated now
 long allocated();
@@ -19,4 +19,4 @@ template <class Work> long extra_bytes(Work work) {
   return most_allocated() - before;
 }
 
-}  // namespace flashsteps::bench
+}  // namespace flashsteps

@@ -1,4 +1,4 @@
-#include "tests/benchmarks/heap.hpp"
+#include "tests/heap.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -32,10 +32,10 @@ void operator delete(void* p, std::size_t) noexcept { release(p); }
 void operator delete(void* p, std::align_val_t) noexcept { release(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release(p); }
 
-namespace flashsteps::bench {
+namespace flashsteps {
 
 long allocated() { return live; }
 void forget_most_allocated() { most = live.load(); }
 long most_allocated() { return most; }
 
-}  // namespace flashsteps::bench
+}  // namespace flashsteps
