@@ -69,22 +69,57 @@ def tracked_files():
     return [os.path.relpath(os.path.join(folder, name), ROOT) for folder, _, names in os.walk(ROOT) for name in names]
 
 
-def block_of(path, title):
-    """The lines of code from the comment that is this title to the next empty line, or to the end of its scope."""
-    lines = read(path).split("\n")
-    at = [number for number, line in enumerate(lines) if re.sub(r"^\s*//+ ?<? ?", "", line) == title and line.lstrip().startswith("//")]
+def title_of(line):
+    """What a line that is a comment says; None if it is code."""
+    return re.sub(r"^\s*//+ ?<? ?", "", line) if line.lstrip().startswith("//") else None
+
+
+def indent_of(line):
+    return len(line) - len(line.lstrip())
+
+
+def body_range(path, lines, function):
+    """The first line of the body of a function, and the one that closes it."""
+    name = re.compile(rf"(?<![\w.:>]){re.escape(function)}\(")
+    found = []
+    for at, line in enumerate(lines):
+        if not name.search(line) or title_of(line) is not None or not re.match(r"\s*(template|inline|static|constexpr|__|void|auto|[A-Z]\w*\b)", line):
+            continue
+        opens = next((number for number in range(at, len(lines)) if re.search(r"[{;]\s*(//.*)?$", lines[number])), None)
+        if opens is None or not re.search(r"\{\s*(//.*)?$", lines[opens]):
+            continue
+        ends = next((number for number in range(opens + 1, len(lines)) if lines[number].startswith(" " * indent_of(line) + "}")), None)
+        if ends is not None:
+            found.append((opens + 1, ends))
+    if len(found) != 1:
+        raise Fault(f"{path} has {'no' if not found else str(len(found))} function “{function}”")
+    return found[0]
+
+
+def block_range(path, lines, title, function=None):
+    """The lines, by number, from the comment that is this title to before the next empty line, or the end of its scope."""
+    begin, end = body_range(path, lines, function) if function else (0, len(lines))
+    at = [number for number in range(begin, end) if title_of(lines[number]) == title]
     if len(at) != 1:
-        raise Fault(f"{path} has {'no' if not at else str(len(at))} comment “{title}”: the text of the link must be the one line that opens a block")
-    indent = len(lines[at[0]]) - len(lines[at[0]].lstrip())
-    block = []
+        where = f"{path}, function {function}," if function else path
+        raise Fault(f"{where} has {'no' if not at else str(len(at))} comment “{title}”: the text of the link must be the one line that opens a block")
+    indent, last = indent_of(lines[at[0]]), at[0]
     for line in lines[at[0] :]:
         pragma = line.startswith("#")  # stands at the margin in the middle of a block
-        if not line.strip() or len(line) - len(line.lstrip()) < indent and not pragma:
+        if not line.strip() or indent_of(line) < indent and not pragma:
             break
-        block.append(line if pragma else line[indent:])
-    if all(line.lstrip().startswith("//") for line in block):
+        last += 1
+    if all(title_of(line) is not None for line in lines[at[0] : last]):
         raise Fault(f"{path}: no code follows the comment “{title}”")
-    return block
+    return at[0], last
+
+
+def block_of(path, title, function=None):
+    """The block of code that this comment opens, without its indent; the comment may be looked for in one function alone."""
+    lines = read(path).split("\n")
+    begin, end = block_range(path, lines, title, function)
+    indent = indent_of(lines[begin])
+    return [line if line.startswith("#") else line[indent:] for line in lines[begin:end]]
 
 
 class Site:
