@@ -13,24 +13,21 @@ Every mechanism that the kernel grants is used, each for itself; one that it ref
     limits            time, memory, size and number of files, processes, output; no core dump
 
 Standard library only; Linux on x86-64 and AArch64 (elsewhere without seccomp). contained() lists what cannot happen on this machine."""
-import base64
+import collections
 import ctypes
-import dataclasses
 import errno
 import functools
-import json
+import marshal
 import os
-import platform
 import resource
 import select
-import shutil
 import signal
 import stat
 import struct
-import subprocess
 import sys
-import tempfile
 import time
+
+# The supervisor is started anew for every run: what only the grader needs (subprocess, tempfile) is imported where it is used.
 
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/nix/store", "/gnu/store", "/etc/alternatives",
           "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime")
@@ -42,17 +39,19 @@ WATCH_SECONDS = 0.2          # between two looks at memory and disk
 SWEEP_SECONDS = 20           # after that, what does not end is reported as left
 
 
-@dataclasses.dataclass
-class Ended:
-    status: int | None  # the exit status; None if a signal ended it, or if it could not be started
-    signal: int | None
-    timed_out: bool
-    output: bytes       # stdout and stderr together, at most output_kib
-    truncated: bool     # it wrote more than that, and was ended for it
-    isolation: str      # what was in force, and what was missing
-    reason: str = ""    # in words: why it was ended, or how it crashed; "" after an exit of its own
-    left: int = 0       # processes that could not be ended
-    seconds: float = 0
+class Ended(collections.namedtuple("Ended", "status signal timed_out output truncated isolation reason left seconds", defaults=("", 0, 0.0))):
+    """How a run came to its end.
+
+    status     the exit status; None if a signal ended it, or if it could not be started
+    signal     the number of that signal, else None
+    timed_out  it ran longer than it may
+    output     bytes: stdout and stderr together, at most output_kib
+    truncated  it wrote more than that, and was ended for it
+    isolation  what was in force, and what was missing
+    reason     in words: why it was ended, or how it crashed; "" after an exit of its own
+    left       processes that could not be ended: 0
+    seconds    how long it ran
+    """
 
     @property
     def ok(self):
@@ -63,16 +62,18 @@ def run(command, *, folder_write, folders_read=(), seconds=10.0, mebibytes=1024,
         compiler=False, disk_mebibytes=DISK_MEBIBYTES):
     """Runs `command` to its end. `compiler`: it is a compiler or a build, not a student's program, and may change the modes of its files.
     `mebibytes` None: no limit of address space (AddressSanitizer reserves terabytes), /proc/self is readable; half the machine's memory is still too much."""
+    if sys.platform != "linux":
+        return without(command, folder_write, seconds, output_kib, env, cwd)
+    import subprocess
     folder_write, folders_read = [os.path.realpath(f) for f in folder_write], [os.path.realpath(f) for f in folders_read]
     request = {"command": [os.fspath(word) for word in command], "write": folder_write, "read": folders_read, "seconds": seconds, "mebibytes": mebibytes,
                "output": output_kib * 1024, "processes": processes, "cwd": os.path.realpath(cwd or folder_write[0]), "compiler": compiler,
-               "disk": disk_mebibytes << 20,
-               "env": {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": folder_write[0], "TMPDIR": folder_write[0], **(env or {})}}
+               "disk": disk_mebibytes << 20, "env": clean(folder_write[0], env)}
     supervisor = subprocess.Popen([sys.executable, "-I", "-S", "-B", os.path.abspath(__file__)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   start_new_session=True, cwd="/", env={"LC_ALL": "C.UTF-8"})
     try:
-        supervisor.stdin.write(json.dumps(request).encode() + b"\n")
-        supervisor.stdin.flush()
+        supervisor.stdin.write(marshal.dumps(request))
+        supervisor.stdin.flush()  # and stays open: see below
         answer = supervisor.stdout.read()
     except BrokenPipeError:
         answer = b""
@@ -81,18 +82,50 @@ def run(command, *, folder_write, folders_read=(), seconds=10.0, mebibytes=1024,
         supervisor.stdout.close()
         supervisor.wait()
     try:
-        answer = json.loads(answer)
-        answer["output"] = base64.b64decode(answer["output"])
-        return Ended(**answer)
-    except ValueError:
-        return Ended(None, None, False, b"", False, "none: the supervisor was ended", "the process that watches it was ended", 0)
+        return Ended(**marshal.loads(answer))
+    except (EOFError, ValueError, TypeError):
+        return Ended(None, None, False, b"", False, "none: the supervisor was ended", "the process that watches it was ended")
+
+
+def clean(folder, env):
+    """The whole environment of a run."""
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": folder, "TMPDIR": folder, **(env or {})}
+
+
+def without(command, folder_write, seconds, output_kib, env, cwd):
+    """Where there is no Linux: only the time and the output kept are limited."""
+    import subprocess
+    import tempfile
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as written:
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.STDOUT, start_new_session=True,
+                                       cwd=cwd or folder_write[0], env=clean(folder_write[0], env) | {"PATH": os.environ.get("PATH", os.defpath)})
+        except OSError as error:
+            return Ended(None, None, False, b"", False, "none", f"could not be started: {error}")
+        reason = ""
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            reason, status = f"ran longer than {seconds:g} s", None
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        process.wait()
+        written.seek(0)
+        output = written.read(output_kib * 1024 + 1)
+    if status is not None and status < 0:
+        reason = f"crashed: {signal.strsignal(-status)} (signal {-status})"
+    return Ended(status if status is not None and status >= 0 else None, -status if status is not None and status < 0 else None, status is None,
+                 output[:output_kib * 1024], len(output) > output_kib * 1024, "none", reason, 0, time.monotonic() - began)
 
 
 @functools.lru_cache(maxsize=1)
 def _trial():
     """What a run of nothing says of itself."""
     with scratch() as folder:
-        return run([shutil.which("true") or "/bin/true"], folder_write=[folder], folders_read=[], seconds=10).isolation
+        return run(["true"], folder_write=[folder], folders_read=[], seconds=10).isolation
 
 
 def describe():
@@ -134,6 +167,7 @@ class scratch:
         self.prefix = prefix
 
     def __enter__(self):
+        import tempfile
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix=self.prefix))
         os.chmod(self.folder, 0o711)
         return self.folder
@@ -212,7 +246,7 @@ def remove(folder):
 
 # ---- The supervisor: from here on, in a process of its own -----------------------------------------------------------------------------------------------
 
-LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC = ctypes.CDLL(None, use_errno=True)  # on Linux; elsewhere nothing below is used
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 36, 38
 NEW_NS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 NEW_ANY = NEW_NS | NEW_IPC | NEW_USER | NEW_PID | NEW_NET | 0x2000000 | 0x4000000 | 0x80
@@ -318,7 +352,7 @@ ALLOW, REFUSE, END = 0x7FFF0000, 0x00050000, 0x80000000
 
 def restrict_calls(abi, own_user, compiler):
     """seccomp: calls that no computation needs fail with EPERM. `own_user`: nothing else keeps it from the other files and processes of the grader's user."""
-    architecture, column = ARCHITECTURES[platform.machine()]
+    architecture, column = ARCHITECTURES[os.uname().machine]
     program = []
 
     def step(code, value, yes=0, no=0):
@@ -366,7 +400,7 @@ def restrict_calls(abi, own_user, compiler):
 
 
 def has_seccomp():
-    if platform.machine() not in ARCHITECTURES or struct.calcsize("P") != 8:
+    if os.uname().machine not in ARCHITECTURES or struct.calcsize("P") != 8:
         return False
     try:
         prctl(PR_SET_SECCOMP, 2)  # no filter at all: EFAULT if the kernel knows how
@@ -689,13 +723,11 @@ def watch(request, output, pidfd):
 
 def supervise():
     """Reads a request, answers with what came of it."""
-    line = b""
-    while not line.endswith(b"\n"):
-        part = os.read(0, 1 << 16)
-        if not part:
+    with open(0, "rb", closefd=False) as into:
+        try:
+            request = marshal.load(into)
+        except EOFError:
             return
-        line += part
-    request = json.loads(line)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)  # it ends when the grader does, never without a sweep
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -711,9 +743,8 @@ def supervise():
         answer |= conduct(request, user, abi, seccomp, namespaces)
     except OSError as error:
         answer = {"isolation": "none", "status": None, "signal": None, "timed_out": False, "output": b"", "truncated": False, "reason": f"could not be started: {error}"}
-    answer["output"] = base64.b64encode(answer["output"]).decode("ascii")
-    with open(1, "w", encoding="ascii", closefd=False) as out:
-        json.dump(answer, out)
+    with open(1, "wb", closefd=False) as out:
+        marshal.dump(answer, out)
 
 
 def owner(process):
@@ -726,10 +757,9 @@ def owner(process):
 def conduct(request, user, abi, seccomp, namespaces):
     """Runs the command of the request and ends all that comes of it."""
     nothing = {"status": None, "signal": None, "timed_out": False, "output": b"", "truncated": False}
-    program = request["command"][0]
-    if "/" not in program:
-        program = shutil.which(program, path=request["env"]["PATH"]) or program
-    request["command"][0] = program
+    if "/" not in request["command"][0]:
+        paths = [os.path.join(place, request["command"][0]) for place in request["env"]["PATH"].split(":")]
+        request["command"][0] = next((path for path in paths if os.access(path, os.X_OK)), request["command"][0])
     if user is not None:
         place = closed(request["read"], request["write"])
         if place is not None:
