@@ -1,0 +1,272 @@
+"""Compiles compute programs and runs them: the only place where a submission's code is executed, always in a process of its own.
+
+A folder as it was handed out is configured and compiled once by CMake: what no submission changes is never compiled again. For a
+submission only the translation units that include one of its files are compiled, in a scratch folder, with the commands that CMake wrote.
+"""
+import collections
+import concurrent.futures
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import isolation  # noqa: E402
+
+COMPILE_SECONDS = 150
+COMPILE_LIMITS = {"seconds": COMPILE_SECONDS, "mebibytes": 4096, "output_kib": 512, "processes": 64}
+ERROR_LINES = 12
+
+# A case that was run: the folder that its program wrote into; and, where that has no result, a sentence why
+Ran = collections.namedtuple("Ran", "folder problem timed_out", defaults=(None, False))
+
+
+class NotBuilt(Exception):
+    """A program that could not be compiled: .lines are what a student is shown of the compiler's words."""
+
+    def __init__(self, program, lines):
+        super().__init__(f"{program} does not compile")
+        self.program, self.lines = program, lines
+
+
+def clean_environment(temporary):
+    """No variable of who grades, and numbers with a point."""
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": temporary, "TMPDIR": temporary, "LC_ALL": "C.UTF-8", "ASAN_OPTIONS": "detect_leaks=0"}
+
+
+def first_lines(text, *folders):
+    """The first lines of a compiler's output from the first error on, without the folders in which it worked."""
+    for folder in sorted((f for f in folders if f), key=len, reverse=True):
+        text = text.replace(folder + "/", "")
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    at = next((i for i, line in enumerate(lines) if re.search(r"\b(error|undefined reference|multiple definition)\b", line)), 0)
+    return [line[:300] for line in lines[at : at + ERROR_LINES]] or ["the compiler said nothing"]
+
+
+def words_of(ended):
+    """Why a program ended without a result, as a sentence."""
+    said = [line.strip() for line in ended.output.decode("utf-8", "replace").splitlines() if line.strip()]
+    sanitizer = next((line for line in said if "ERROR: AddressSanitizer" in line or "runtime error:" in line), None)
+    if sanitizer:
+        return sanitizer[:300]
+    return f"the program {ended.reason}" if ended.reason else f"the program ended with status {ended.status} before its results were written"
+
+
+# As it was handed out
+
+
+def configure(starter, build, flags=""):
+    """Lets CMake write the build of a starter. flags  further ones of the compiler, such as those of a sanitizer"""
+    command = ["cmake", "-S", starter, "-B", build, "-G", "Unix Makefiles", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *([f"-DCMAKE_CXX_FLAGS={flags}"] if flags else [])]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise NotBuilt("CMake", first_lines(done.stdout + done.stderr))
+
+
+def make(build, programs, jobs):
+    """Compiles programs with CMake; returns by program what the compiler said of those that do not compile, and all that was said."""
+    failed, said = {}, []
+    for program in programs:
+        command = ["cmake", "--build", build, "--target", program, "-j", str(jobs)]
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=6 * COMPILE_SECONDS, stdin=subprocess.DEVNULL)
+            said.append(done.stdout)
+            if done.returncode:
+                failed[program] = first_lines(done.stdout, os.path.dirname(build))
+        except subprocess.TimeoutExpired:
+            failed[program] = [f"the compiler did not end within {6 * COMPILE_SECONDS} seconds"]
+    return failed, "".join(said)
+
+
+# What a submission changes
+
+
+Unit = collections.namedtuple("Unit", "source object arguments")  # one translation unit: its command without -o and the object
+
+
+class Prepared:
+    """A starter that is compiled: the objects that stay, and how the others are compiled and linked.
+
+    .folder, .build, .files (what a student may change), .units and .links by program
+    """
+
+    def __init__(self, folder, build, files, programs):
+        self.folder, self.build, self.files, self.programs = os.path.realpath(folder), os.path.realpath(build), files, programs
+        with open(os.path.join(self.build, "compile_commands.json"), encoding="utf-8") as file:
+            commands = json.load(file)
+        self.units, self.links = {}, {}
+        for program in programs:
+            with open(os.path.join(self.build, "CMakeFiles", f"{program}.dir", "link.txt"), encoding="utf-8") as file:
+                self.links[program] = shlex.split(file.read())
+            objects = {os.path.normpath(os.path.join(self.build, word)) for word in self.links[program] if word.endswith(".o")}
+            self.units[program] = [unit for unit in (self.unit_of(command) for command in commands) if unit.object in objects and self.is_students(unit)]
+
+    def unit_of(self, command):
+        words = command.get("arguments") or shlex.split(command["command"])
+        at = words.index("-o")
+        return Unit(command["file"], os.path.normpath(os.path.join(command["directory"], words[at + 1])), words[:at] + words[at + 2 :])
+
+    def includes(self, unit):
+        """The files of the folder that a unit includes, as the compiler listed them."""
+        with open(unit.object + ".d", encoding="utf-8") as file:
+            names = shlex.split(file.read().replace("\\\n", " ").partition(": ")[2])
+        full = [os.path.realpath(os.path.join(self.build, name)) for name in names]
+        return {os.path.relpath(name, self.folder) for name in full if name.startswith(self.folder + os.sep)}
+
+    def is_students(self, unit):
+        return bool(self.includes(unit) & set(self.files))
+
+
+class Workshop:
+    """A scratch folder with the sources of a starter in which one submission after another is compiled and run.
+
+    Nothing of the expected values is in it. Objects are kept by what they are made of, as long as the workshop lives.
+    """
+
+    def __init__(self, prepared, limits, jobs=None, sanitized=False):
+        self.prepared, self.limits, self.jobs, self.sanitized = prepared, limits, jobs or os.cpu_count() or 1, sanitized
+        self.kept = {}
+
+    def __enter__(self):
+        self.stack = contextlib.ExitStack()
+        self.folder = self.stack.enter_context(isolation.scratch("flashsteps-grade-"))
+        self.starter, self.objects, self.store, self.work = (make_folder(self.folder, name) for name in ("starter", "objects", "store", "work"))
+        self.readable = [os.path.join(self.starter, name) for name in ("steps", "common", os.path.join("grader", "compute"))]
+        for place in self.readable:
+            shutil.copytree(os.path.join(self.prepared.folder, os.path.relpath(place, self.starter)), place)
+        isolation.make_readable(self.starter)
+        return self
+
+    def __exit__(self, *error):
+        self.stack.close()
+
+    def isolated(self, command, write, read, **limits):
+        return isolation.run(command, folder_write=write, folders_read=read, env=clean_environment(write[0]), cwd=write[0], **limits)
+
+    def put(self, files):
+        """Puts a submission's files in the place of the starter's. files  by path, in bytes"""
+        isolation.clear(self.work)
+        make_folder(self.work, "bin")
+        for path in self.prepared.files:
+            target = os.path.join(self.starter, path)
+            if path in files:
+                with open(target, "wb") as file:
+                    file.write(files[path])
+            else:
+                shutil.copyfile(os.path.join(self.prepared.folder, path), target)
+            os.chmod(target, 0o644)
+
+    def compile(self, unit, number):
+        """The object of a unit with the files that were put; compiled unless it is kept."""
+        digest = hashlib.sha256("\0".join(unit.arguments).encode())
+        for path in sorted(self.prepared.includes(unit) & set(self.prepared.files)):
+            with open(os.path.join(self.starter, path), "rb") as file:
+                digest.update(f"\0{path}\0".encode() + hashlib.sha256(file.read()).digest())
+        kept = os.path.join(self.store, digest.hexdigest() + ".o")
+        if digest.hexdigest() in self.kept:
+            if self.kept[digest.hexdigest()]:
+                raise NotBuilt(None, self.kept[digest.hexdigest()])
+            return kept
+        place = make_folder(self.work, f"compile{number}")
+        command = [word.replace(self.prepared.folder, self.starter) for word in unit.arguments]
+        command = [word for at, word in enumerate(command) if word not in ("-MD",) and not (word in ("-MT", "-MF") or at and command[at - 1] in ("-MT", "-MF"))]
+        ended = self.isolated([*command, "-o", os.path.join(place, "unit.o")], [place], self.readable, compiler=True, **COMPILE_LIMITS)
+        lines = None
+        if not ended.ok or not is_plain(os.path.join(place, "unit.o")):
+            lines = [f"the compiler {ended.reason}"] if ended.reason else first_lines(ended.output.decode("utf-8", "replace"), self.starter, place)
+        self.kept[digest.hexdigest()] = lines
+        if lines:
+            raise NotBuilt(None, lines)
+        copy(os.path.join(place, "unit.o"), kept)
+        return kept
+
+    def stays(self, word):
+        """An object or library of the build, where the linker may read it."""
+        source = os.path.normpath(os.path.join(self.prepared.build, word))
+        target = os.path.join(self.objects, hashlib.sha256(source.encode()).hexdigest()[:12] + "-" + os.path.basename(source))
+        if not os.path.exists(target):
+            copy(source, target)
+        return target
+
+    def build(self, programs):
+        """Compiles and links these programs; returns the paths of those that could be, and by name the lines of those that could not."""
+        units = {unit.object: unit for program in programs for unit in self.prepared.units[program]}
+        objects, failed = {}, {}
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            running = {name: pool.submit(self.compile, unit, number) for number, (name, unit) in enumerate(units.items())}
+        for name, future in running.items():
+            try:
+                objects[name] = future.result()
+            except NotBuilt as error:
+                failed[name] = error.lines
+        paths, errors = {}, {}
+        for program in programs:
+            mine = [unit.object for unit in self.prepared.units[program]]
+            broken = [failed[name] for name in mine if name in failed]
+            if broken:
+                errors[program] = broken[0]
+                continue
+            try:
+                paths[program] = self.link(program, {name: objects[name] for name in mine})
+            except NotBuilt as error:
+                errors[program] = error.lines
+        return paths, errors
+
+    def link(self, program, objects):
+        place = make_folder(self.work, f"link-{program}")
+        command, words = [], iter(self.prepared.links[program])
+        for word in words:
+            full = os.path.normpath(os.path.join(self.prepared.build, word))
+            if word == "-o":
+                next(words)
+                command += ["-o", os.path.join(place, program)]
+            elif full in objects:
+                command.append(objects[full])
+            elif word.endswith((".o", ".a")) and os.path.isfile(full) and full.startswith(self.prepared.build + os.sep):
+                command.append(self.stays(word))
+            else:
+                command.append(word)
+        ended = self.isolated(command, [place], [self.store, self.objects], compiler=True, **COMPILE_LIMITS)
+        if not ended.ok or not is_plain(os.path.join(place, program)):
+            raise NotBuilt(program, [f"the linker {ended.reason}"] if ended.reason else first_lines(ended.output.decode("utf-8", "replace"), self.objects, self.store, place))
+        path = os.path.join(self.work, "bin", program)  # out of the folder that was written: nothing can change it any more
+        copy(os.path.join(place, program), path, 0o755)
+        return path
+
+    def run(self, path, case, number, seconds):
+        """Runs a program on one case. It may write into one empty folder, and read its inputs."""
+        return run_case(path, case, self.prepared.folder, make_folder(self.work, f"case{number}"), self.limits, seconds, self.sanitized)
+
+
+def run_case(path, case, starter, place, limits, seconds, sanitized=False):
+    """One run of a compute program on a case of a starter, in a folder of its own: build.Ran"""
+    inputs, out = make_folder(place, "in"), make_folder(place, "out")
+    source = os.path.join(starter, "grader", case["folder"], "in")
+    for name in os.listdir(source) if os.path.isdir(source) else []:
+        copy(os.path.join(source, name), os.path.join(inputs, name))
+    ended = isolation.run([path, *case["arguments"], "--in", inputs, "--out", out], folder_write=[out], folders_read=[os.path.dirname(path), inputs], env=clean_environment(out), cwd=out,
+                          seconds=seconds * (4 if sanitized else 1), mebibytes=None if sanitized else limits["mebibytes"], output_kib=limits["output_kib"], processes=16)
+    return Ran(out, words_of(ended), ended.timed_out)
+
+
+def make_folder(*path):
+    """A new folder that every user may pass and read."""
+    path = os.path.join(*path)
+    os.mkdir(path)
+    os.chmod(path, 0o755)
+    return path
+
+
+def copy(source, target, mode=0o644):
+    """A copy that every user may read. Never follows a link."""
+    shutil.copyfile(source, target, follow_symlinks=False)
+    os.chmod(target, mode)
+
+
+def is_plain(path):
+    return os.path.isfile(path) and not os.path.islink(path)
