@@ -14,10 +14,13 @@ import argparse
 import collections
 import concurrent.futures
 import fcntl
+import filecmp
 import os
 import re
 import shlex
+import shutil
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -308,16 +311,32 @@ def run_all(starter, names, errors, run, jobs):
 
 def prepared_folder(slug, variant=None, seed=SEED, sanitized=False):
     """A starter with the grading seed and the hidden cases, built by CMake, made once: build.Prepared and its Folder."""
-    import starter as starters
+    import starter
 
     loaded = manifests.load(slug, variant)
-    place = os.path.join(ROOT, "build", "assignments", f"{loaded.slug}{'-' + variant if variant else ''}")
+    place = os.path.join(ROOT, "build", "assignments", f"{loaded.slug}{'-' + loaded.variant if loaded.variant else ''}")
     os.makedirs(place, exist_ok=True)
     folder = os.path.join(place, f"grade-{seed}")
-    with open(os.path.join(place, "lock"), "w") as lock:
+    with open(os.path.join(place, "lock"), "w") as lock, tempfile.TemporaryDirectory(dir=place) as scratch:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        starters.refresh(slug, folder, seed=seed, hidden=True, variant=variant)
+        made = os.path.join(scratch, "starter")
+        starter.make_starter(slug, made, seed=seed, hidden=True, git=False, variant=variant)
+        bring_up_to_date(made, folder)
         return open_prepared(folder, sanitized)
+
+
+def bring_up_to_date(made, folder):
+    """Makes a folder equal to one just made, but for what was built in it; what is the same keeps its time, so it is not compiled again."""
+    for place, folders, names in os.walk(made):
+        target = os.path.join(folder, os.path.relpath(place, made))
+        os.makedirs(target, exist_ok=True)
+        for name in os.listdir(target):
+            path = os.path.join(target, name)
+            if name not in folders and name not in names and not (place == made and name.startswith("build")):
+                shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+        for name in names:
+            if not os.path.isfile(os.path.join(target, name)) or not filecmp.cmp(os.path.join(place, name), os.path.join(target, name), shallow=False):
+                shutil.copyfile(os.path.join(place, name), os.path.join(target, name))
 
 
 SANITIZERS = "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
