@@ -1,0 +1,30 @@
+# The programs that run a student's kernels on the CPU layer: flashsteps_compute_kernel(kernel_02) makes kernel_02.
+find_package(Boost CONFIG REQUIRED COMPONENTS context)
+find_package(Threads REQUIRED)
+
+# -ffp-contract=off: the bits do not depend on the machine. The kernel alone is compiled for tracing, and linked without ThreadSanitizer:
+# the layer answers its calls. Not together with other sanitizers, which watch on their own
+set(layer common/cuda_on_cpu)
+set(flashsteps_layer_sources fiber overflow block launch warp matrix access arithmetic)
+set(flashsteps_kernel_options -Wall -Wextra -ffp-contract=off -fno-strict-aliasing -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+  list(APPEND flashsteps_layer_sources trace_none)
+  set(flashsteps_trace_options -O1)
+else()
+  list(APPEND flashsteps_layer_sources trace shadow global count places hooks)
+  set(flashsteps_trace_options -O1 -g -fsanitize=thread)
+endif()
+list(TRANSFORM flashsteps_layer_sources REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/${layer}/\\1.cpp")
+
+add_library(flashsteps_kernel_layer OBJECT ${flashsteps_layer_sources} common/cuda/device_memory.cpp grader/compute/kernel_main.cpp)
+target_include_directories(flashsteps_kernel_layer PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_options(flashsteps_kernel_layer PRIVATE ${flashsteps_kernel_options})
+target_link_libraries(flashsteps_kernel_layer PUBLIC Boost::context Threads::Threads)
+
+function(flashsteps_compute_kernel program)
+  add_library(student_${program} OBJECT grader/compute/${program}.cpp)
+  target_include_directories(student_${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_options(student_${program} PRIVATE ${flashsteps_kernel_options} ${flashsteps_trace_options})
+  add_executable(${program})
+  target_link_libraries(${program} PRIVATE flashsteps_kernel_layer student_${program})
+endfunction()
