@@ -9,7 +9,7 @@ Every mechanism that the kernel grants is used, each for itself; one that it ref
     Landlock          only folder_write can be written, only folders_read and the system's folders can be read; no TCP (ABI 4), no signal to the outside (ABI 6)
     user of its own   as root: a user without name, files or rights, another one for every run
     namespaces        processes, network and IPC of its own: nothing outside can be signalled, nothing can be reached, and all ends with the first process
-    seccomp           no socket, no tracing, no memory outside the limits, no mount, and, as the grader's own user, no change of mode or times of a file, no signal
+    seccomp           no socket, no tracing, no memory outside the limits, no mount, no change of a file's mode, times or attributes, no signal as the grader's user
     limits            time, memory, size and number of files, processes, output; no core dump
 
 Standard library only; Linux on x86-64 and AArch64 (elsewhere without seccomp). contained() lists what cannot happen on this machine."""
@@ -34,7 +34,7 @@ SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/nix/
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 USERS = range(61184, 65520)  # no person's and no service's: one of them for every run as root
 DISK_MEBIBYTES = 256         # all that a run may leave in folder_write, and the largest single file
-FILES = 20000                # the number of files and folders there
+FILES = 1000                 # the number of files and folders there
 WATCH_SECONDS = 0.2          # between two looks at memory and disk
 SWEEP_SECONDS = 20           # after that, what does not end is reported as left
 
@@ -59,16 +59,17 @@ class Ended(collections.namedtuple("Ended", "status signal timed_out output trun
 
 
 def run(command, *, folder_write, folders_read=(), seconds=10.0, mebibytes=1024, output_kib=4096, processes=16, env=None, cwd=None,
-        compiler=False, disk_mebibytes=DISK_MEBIBYTES):
+        compiler=False, disk_mebibytes=DISK_MEBIBYTES, leave_out=()):
     """Runs `command` to its end. `compiler`: it is a compiler or a build, not a student's program, and may change the modes of its files.
-    `mebibytes` None: no limit of address space (AddressSanitizer reserves terabytes), /proc/self is readable; half the machine's memory is still too much."""
+    `mebibytes` None: no limit of address space (AddressSanitizer reserves terabytes), /proc/self is readable; half the machine's memory is still too much.
+    `leave_out`: for tests, mechanisms to do without, by the names that describe() uses; "Landlock 3" means none newer."""
     if sys.platform != "linux":
         return without(command, folder_write, seconds, output_kib, env, cwd)
     import subprocess
     folder_write, folders_read = [os.path.realpath(f) for f in folder_write], [os.path.realpath(f) for f in folders_read]
     request = {"command": [os.fspath(word) for word in command], "write": folder_write, "read": folders_read, "seconds": seconds, "mebibytes": mebibytes,
                "output": output_kib * 1024, "processes": processes, "cwd": os.path.realpath(cwd or folder_write[0]), "compiler": compiler,
-               "disk": disk_mebibytes << 20, "env": clean(folder_write[0], env)}
+               "disk": disk_mebibytes << 20, "leave_out": list(leave_out), "env": clean(folder_write[0], env)}
     supervisor = subprocess.Popen([sys.executable, "-I", "-S", "-B", os.path.abspath(__file__)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   start_new_session=True, cwd="/", env={"LC_ALL": "C.UTF-8"})
     try:
@@ -138,10 +139,10 @@ def isolated():
     return {"reading", "writing"} <= contained()
 
 
-def contained():
-    """What a hostile submission cannot do on this machine: the names of the dangers that something in force holds."""
-    in_force, _, missing = _trial().partition("; missing: ")
-    words = {word.split(" (")[0] for word in in_force.split(", ")}
+def contained(isolation=None):
+    """What a hostile submission cannot do on this machine (or in a run with this `isolation`): the names of the dangers that something in force holds."""
+    in_force = (isolation or _trial()).partition("; missing: ")[0].split(", ")
+    words = {word.split(" (")[0] for word in in_force}
     landlock = next((int(word.split()[1]) for word in words if word.startswith("Landlock ")), 0)
     user, namespace, seccomp = any(w.startswith("user ") for w in words), "process namespace" in words, "seccomp" in words
     held = set()
@@ -153,7 +154,7 @@ def contained():
         held.add("reading")
         if user or (landlock >= 3 and seccomp):
             held.add("writing")
-    if user or namespace or landlock >= 6 or seccomp:
+    if user or namespace or seccomp:  # Landlock alone holds signals, but not priorities and limits
         held |= {"signals", "tracing", "descendants"}
     if "network namespace" in words or seccomp:
         held.add("network")
@@ -336,14 +337,15 @@ NEVER = {
     "io_uring_setup": (425, 425), "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "keyctl": (250, 219), "add_key": (248, 217),
     "request_key": (249, 218), "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
     "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsmount": (432, 432), "fspick": (433, 433),
-    "mount_setattr": (442, 442), "open_by_handle_at": (304, 265), "pidfd_getfd": (438, 438), "fanotify_init": (300, 262), "quotactl": (179, 60)}
-AS_OWN_USER = {  # what the grader's own user may do to files that Landlock hides, and to processes
+    "mount_setattr": (442, 442), "open_by_handle_at": (304, 265), "pidfd_getfd": (438, 438), "fanotify_init": (300, 262), "quotactl": (179, 60),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463), "removexattr": (197, 14), "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16), "removexattrat": (466, 466), "file_setattr": (469, 469)}
+OF_COMPILERS = {  # Landlock does not look at these: modes, owners, times. A compiler makes its program executable, a program has no need of them
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None), "fchown": (93, 55), "lchown": (94, None),
-    "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88), "setxattr": (188, 5),
-    "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
-    "removexattrat": (466, 466), "file_setattr": (469, 469), "setpriority": (141, 140), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
-    "sched_setparam": (142, 118), "sched_setattr": (314, 274), "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239),
-    "process_mrelease": (448, 448), "pidfd_send_signal": (424, 424)}
+    "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88)}
+AS_OWN_USER = {  # what the grader's own user may do to its other processes
+    "setpriority": (141, 140), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239), "process_mrelease": (448, 448), "pidfd_send_signal": (424, 424)}
 TRUNCATE_CALL, FCNTL, PRLIMIT, CLONE, CLONE3 = (76, 45), (72, 25), (302, 261), (56, 220), (435, 435)
 SIGNALLING = {"kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -383,11 +385,14 @@ def restrict_calls(abi, own_user, compiler):
         refuse(number)
     refuse(CLONE3, errno.ENOSYS)  # its flags lie in memory, where a filter cannot look; the C library then takes clone
     look(CLONE, 0, (ANY_BIT, NEW_ANY & ~0xFF, True))
+    if abi < 3:  # Landlock does not look at it yet
+        refuse(TRUNCATE_CALL)
+    if not compiler:
+        for number in OF_COMPILERS.values():
+            refuse(number)
     if own_user and not compiler:
         for number in AS_OWN_USER.values():
             refuse(number)
-        if abi < 3:
-            refuse(TRUNCATE_CALL)
         look(FCNTL, 1, (EQUAL, 8, True), (EQUAL, 10, True), (EQUAL, 15, True))  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals by another way
         look(PRLIMIT, 0, (EQUAL, 0, False))
         if abi < 6:
@@ -556,11 +561,14 @@ def map_own_user(user, group):
             out.write(text)
 
 
-def enter_namespaces():
+NAMESPACES = {"process namespace": NEW_PID, "network namespace": NEW_NET, "IPC namespace": NEW_IPC}
+
+
+def enter_namespaces(left_out):
     """Namespaces for what this process starts: their names. Without rights of its own it needs a user namespace for them, and tries in a child first."""
     user, group = os.geteuid(), os.getegid()
-    wanted = (("process namespace", NEW_PID), ("network namespace", NEW_NET), ("IPC namespace", NEW_IPC))
-    if user != 0:
+    wanted = {name: flag for name, flag in NAMESPACES.items() if name not in left_out}
+    if user != 0 and wanted:
         trial = os.fork()
         if trial == 0:
             try:
@@ -573,7 +581,7 @@ def enter_namespaces():
             return []
         unshare(NEW_USER)
         map_own_user(user, group)
-    return [name for name, flag in wanted if unshare(flag)]
+    return [name for name, flag in wanted.items() if unshare(flag)]
 
 
 def limit(what, value):
@@ -584,7 +592,8 @@ def limit(what, value):
 
 
 def become(request, user, abi, seccomp, apart, output, fault):
-    """In the new process: gives up every right but those of the request, then is the command."""
+    """In the new process: gives up every right but those of the request, then is the command. `apart`: in a user namespace processes are counted apart, and so
+    many are the supervisor's; 0: all processes of the grader's user count."""
     try:
         os.setsid()
         nothing = os.open("/dev/null", os.O_RDONLY)
@@ -621,7 +630,7 @@ def become(request, user, abi, seccomp, apart, output, fault):
         limit(resource.RLIMIT_FSIZE, request["disk"])
         limit(resource.RLIMIT_NOFILE, 256)
         limit(resource.RLIMIT_MEMLOCK, 0)
-        limit(resource.RLIMIT_NPROC, request["processes"] + (0 if user is not None else 2 if apart else request["running"]))  # 2: the supervisor and the first process
+        limit(resource.RLIMIT_NPROC, request["processes"] + (0 if user is not None else apart or request["running"]))
         if request["mebibytes"]:
             limit(resource.RLIMIT_AS, request["mebibytes"] << 20)
         os.execve(request["command"][0], request["command"], request["env"])
@@ -732,19 +741,26 @@ def supervise():
         signal.signal(number, signal.SIG_IGN)  # it ends when the grader does, never without a sweep
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
-        user, abi, seccomp = free_user(), landlock_abi(), has_seccomp()
+        left_out = request["leave_out"]
+        user = free_user() if "user" not in left_out else None
+        abi = landlock_abi() if "Landlock" not in left_out else 0
+        abi = min([abi, *(int(name.split()[1]) for name in left_out if name.startswith("Landlock "))])
+        seccomp = has_seccomp() and "seccomp" not in left_out
         request["running"] = sum(1 for name in os.listdir("/proc") if name.isdigit() and owner(name) == os.geteuid()) if user is None else 0
-        namespaces = enter_namespaces()
+        namespaces = enter_namespaces(left_out)
         in_force = ([f"Landlock {abi}"] if abi else []) + ([f"user {user}"] if user is not None else []) + namespaces + (["seccomp"] if seccomp else []) + ["limits"]
         missing = ([] if abi else ["Landlock"]) + ([] if user is not None else ["a user of its own (the grader is not root)"] if os.geteuid() else
                                                    ["a user of its own (root without the right to change it)"])
-        missing += [name for name in ("process namespace", "network namespace", "IPC namespace") if name not in namespaces] + ([] if seccomp else ["seccomp"])
+        missing += [name for name in NAMESPACES if name not in namespaces] + ([] if seccomp else ["seccomp"])
         answer = {"isolation": ", ".join(in_force) + ("; missing: " + ", ".join(missing) if missing else "")}
         answer |= conduct(request, user, abi, seccomp, namespaces)
     except OSError as error:
         answer = {"isolation": "none", "status": None, "signal": None, "timed_out": False, "output": b"", "truncated": False, "reason": f"could not be started: {error}"}
-    with open(1, "wb", closefd=False) as out:
-        marshal.dump(answer, out)
+    try:
+        with open(1, "wb", closefd=False) as out:
+            marshal.dump(answer, out)
+    except BrokenPipeError:  # there is no grader any more
+        pass
 
 
 def owner(process):
@@ -770,7 +786,7 @@ def conduct(request, user, abi, seccomp, namespaces):
     report, report_into = os.pipe()
     namespace = "process namespace" in namespaces
     began = time.monotonic()
-    process = start(request, user, abi, seccomp, bool(namespaces) or user is not None, namespace, into, fault_into, report_into)
+    process = start(request, user, abi, seccomp, (1 + namespace) if namespaces else 0, namespace, into, fault_into, report_into)
     for descriptor in (into, fault_into, report_into):
         os.close(descriptor)
     pidfd = os.pidfd_open(process)
