@@ -205,6 +205,9 @@ def check_case(check, at, case, last_step, task_ids):
                 check.wrong(f"{at}.sizes.causal", f"step {step} knows no mask")
         elif key in known and not is_count(value, least):
             check.wrong(f"{at}.sizes.{key}", f"must be a whole number, at least {least}")
+    reference = case.get("reference", {})
+    if reference != "solution" and not (isinstance(reference, dict) and reference.keys() <= {"window", "softcap", "slope"}):
+        check.wrong(f"{at}.reference", "must be “solution”, or an object with window, softcap or slope")
     heads, kv_heads = sizes.get("heads", 1), sizes.get("kv_heads", sizes.get("heads", 1))
     if is_count(heads, 1) and is_count(kv_heads, 1) and (heads % kv_heads or heads != kv_heads and step != 8):
         check.wrong(f"{at}.sizes.kv_heads", "must divide heads" if step == 8 else f"must be heads: step {step} shares no heads")

@@ -15,6 +15,33 @@ std::vector<Index> all_rows(Index n) {
   return rows;
 }
 
+// A row of a variant: scores capped softly, less what the distance of query and key takes, or of the nearest keys alone
+template <class R, class T> RowResult<R> bent_row(const RawHead<T>& head, Index i, const Options& options) {
+  using std::exp, std::log, std::tanh;
+  const R minus_infinity = -std::numeric_limits<R>::infinity();
+  RowResult<R> row{{}, std::vector<R>(head.value_dim, R(0)), minus_infinity};
+  R top = minus_infinity, sum(0);
+  for (Index j = 0; j < head.keys(i); ++j) {
+    R s(0);
+    for (Index x = 0; x < head.head_dim; ++x) s += R(head.q(i, x)) * R(head.k(j, x));
+    s *= R(head.scale);
+    const R cap(options.softcap), distance = R(i + head.diagonal - j);
+    if (cap > R(0)) s = cap * R(tanh(R(s / cap)));
+    s -= R(options.slope) * distance;
+    if (options.window > 0 && distance >= R(options.window)) s = minus_infinity;
+    row.p.push_back(s);
+    if (s > top) top = s;
+  }
+  for (R& p : row.p) p = top == minus_infinity ? R(0) : R(exp(p - top)), sum += p;
+  if (sum == R(0)) return row;
+  row.lse = top + R(log(sum));
+  for (Index j = 0; j < head.keys(i); ++j) {
+    row.p[j] /= sum;
+    for (Index e = 0; e < head.value_dim; ++e) row.o[e] += row.p[j] * R(head.v(j, e));
+  }
+  return row;
+}
+
 template <class T> class Expected {
  public:
   explicit Expected(const Options& options) : job_(options) {}
@@ -76,6 +103,9 @@ template <class T> class Expected {
 
   void attention(bool backward) {
     const std::vector<RawHead<T>> heads = this->heads(backward);
+    const Options& options = job_.options;
+    const bool bent = options.window > 0 || options.softcap > 0 || options.slope != 0;
+    if (backward && options.softcap > 0) throw std::invalid_argument("there are no gradients of capped scores here");
     const Index nq = job_.seq_q(), nk = job_.seq_k(), d = job_.in("q").cols, dv = job_.in("v").cols, size = job_.options.heads / job_.options.kv_heads;
     std::vector<R> o, lse, dq, dk, dv_;
     for (Index g = 0; g < job_.options.kv_heads; ++g) {
@@ -83,7 +113,7 @@ template <class T> class Expected {
       for (Index h = g * size; h < (g + 1) * size; ++h) {
         std::fill(sums.dq.begin(), sums.dq.end(), R(0));
         for (Index i = 0; i < nq; ++i) {
-          const RowResult<R> row = define_row<R>(heads[h], i);
+          const RowResult<R> row = bent ? bent_row<R>(heads[h], i, options) : define_row<R>(heads[h], i);
           o.insert(o.end(), row.o.begin(), row.o.end());
           lse.push_back(row.lse);
           if (backward) define_gradient_row(heads[h], i, row, sums);
