@@ -51,6 +51,8 @@ void Block::enter(void* self) {
     block.body_->call(block.body_->arguments);
     me.inside = 1;
     if (!me.copies.empty() || !me.groups.empty()) throw Error(thread_name(me) + " returned with asynchronous copies in flight");
+  } catch (const ThreadExit&) {
+    me.inside = 1;
   } catch (...) {
     me.inside = 1;
     me.error = std::current_exception();

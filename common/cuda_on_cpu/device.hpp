@@ -37,6 +37,9 @@ struct Site {
 /// @return that place
 constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
 
+/// Thrown by a thread that ends where it stands, as the PTX instruction `exit` ends one.
+struct ThreadExit {};
+
 constexpr unsigned all_lanes = 0xffffffffu;  ///< the mask of a whole warp
 
 /// __syncthreads
