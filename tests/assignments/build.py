@@ -128,8 +128,8 @@ class Workshop:
     Nothing of the expected values is in it. Objects are kept by what they are made of, as long as the workshop lives.
     """
 
-    def __init__(self, prepared, limits, jobs=None, sanitized=False):
-        self.prepared, self.limits, self.jobs, self.sanitized = prepared, limits, jobs or os.cpu_count() or 1, sanitized
+    def __init__(self, prepared, limits, jobs):
+        self.prepared, self.limits, self.jobs = prepared, limits, jobs
         self.kept = {}
 
     def __enter__(self):
@@ -238,9 +238,9 @@ class Workshop:
         copy(os.path.join(place, program), path, 0o755)
         return path
 
-    def run(self, path, case, number, seconds):
-        """Runs a program on one case. It may write into one empty folder, and read its inputs."""
-        return run_case(path, case, self.prepared.folder, make_folder(self.work, f"case{number}"), self.limits, seconds, self.sanitized)
+    def run(self, path, case, starter, number, seconds):
+        """Runs a program on one case of a starter. It may write into one empty folder, and read its inputs."""
+        return run_case(path, case, starter, make_folder(self.work, f"case{number}"), self.limits, seconds)
 
 
 def run_case(path, case, starter, place, limits, seconds, sanitized=False):

@@ -3,6 +3,7 @@
     grade.py --self [--task T] [--case NAME]                     in a starter: a check of the student's own files
     grade.py SLUG SUBMISSION [--variant NAME] [--seed N]         in the project: a zip, a folder, or a folder of them
     grade.py --prepared FOLDER SUBMISSION                        the same with what kits.py made, without the project
+    grade.py --prepare FOLDER                                    compiles there what no submission changes
     ... [--format text|json|gradescope|classroom] [--out FILE]
 
 A submission's code runs in programs that only compute: inputs in, results out, as files. What is read here is text, and what is
@@ -255,22 +256,27 @@ class Folder:
 
 
 class Usage(Exception):
-    pass
+    """Says in one sentence what there is not."""
+
+
+def cores():
+    """How much is done at once."""
+    return int(os.environ.get("JOBS") or os.cpu_count() or 1)
 
 
 # A starter by itself
 
 
-def grade_self(folder, task=None, case=None, jobs=None):
+def grade_self(folder, task=None, case=None, jobs=None, sanitized=False):
     """Builds a starter with CMake where it stands, and grades it with the numbers that it holds."""
     starter = Folder(folder)
     starter.check_names(task, case)
-    jobs = jobs or os.cpu_count() or 1
+    jobs = jobs or cores()
     names = wanted_cases(starter.data, starter.cases, task, case)
-    place = os.path.join(starter.folder, "build")
+    place = os.path.join(starter.folder, "build-sanitized" if sanitized else "build")
     if not os.path.isfile(os.path.join(place, "CMakeCache.txt")):
         print("The first build takes a minute or two; later ones compile only what you changed.", file=sys.stderr, flush=True)
-    build.configure(starter.folder, place)
+    build.configure(starter.folder, place, SANITIZERS if sanitized else "")
     errors, _ = build.make(place, starter.programs(names), jobs)
     with isolation.scratch("flashsteps-check-") as scratch:
         programs = {}
@@ -280,13 +286,14 @@ def grade_self(folder, task=None, case=None, jobs=None):
 
         def run(name, number, seconds):
             case = starter.cases[name]
-            return build.run_case(programs[manifests.program_of(case)], case, starter.folder, build.make_folder(scratch, f"case{number}"), starter.data["limits"], seconds)
+            return build.run_case(programs[manifests.program_of(case)], case, starter.folder, build.make_folder(scratch, f"case{number}"), starter.data["limits"], seconds, sanitized)
 
         runs = run_all(starter, names, errors, run, jobs)
         tasks, given = grade_all(starter.data, starter.cases, runs, {name: starter.expected(name) for name in names}, starter.sources(), task, case)
     return grade_of(starter.data, starter.checks, tasks, given, errors, [], False, bool(task or case))
 
 
+SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 TIMEOUTS = 2  # of a program; after so many its other cases get LITTLE seconds: they need a few hundredths
 LITTLE = 1
 
@@ -309,24 +316,29 @@ def run_all(starter, names, errors, run, jobs):
 # Submissions, in the project
 
 
-def prepared_folder(slug, variant=None, seed=SEED, sanitized=False):
+def prepared_folder(slug, variant=None, seed=SEED):
     """A starter with the grading seed and the hidden cases, built by CMake, made once: build.Prepared and its Folder."""
+    import expected
     import starter
 
     loaded = manifests.load(slug, variant)
-    place = os.path.join(ROOT, "build", "assignments", f"{loaded.slug}{'-' + loaded.variant if loaded.variant else ''}")
+    place = os.path.join(expected.BUILD, loaded.slug + (f"-{loaded.variant}" if loaded.variant else ""))
     os.makedirs(place, exist_ok=True)
     folder = os.path.join(place, f"grade-{seed}")
     with open(os.path.join(place, "lock"), "w") as lock, tempfile.TemporaryDirectory(dir=place) as scratch:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made = os.path.join(scratch, "starter")
         starter.make_starter(slug, made, seed=seed, hidden=True, git=False, variant=variant)
-        bring_up_to_date(made, folder)
-        return open_prepared(folder, sanitized)
+        changed = bring_up_to_date(made, folder)
+        if changed and warnings_of(os.path.join(folder, "build")):  # all is compiled again, to see whether they are gone
+            shutil.rmtree(os.path.join(folder, "build"))
+        return open_prepared(folder)
 
 
 def bring_up_to_date(made, folder):
-    """Makes a folder equal to one just made, but for what was built in it; what is the same keeps its time, so it is not compiled again."""
+    """Makes a folder equal to one just made, but for what was built in it; what is the same keeps its time, so it is not compiled again.
+    Returns whether something was not the same."""
+    changed = False
     for place, folders, names in os.walk(made):
         target = os.path.join(folder, os.path.relpath(place, made))
         os.makedirs(target, exist_ok=True)
@@ -337,23 +349,34 @@ def bring_up_to_date(made, folder):
         for name in names:
             if not os.path.isfile(os.path.join(target, name)) or not filecmp.cmp(os.path.join(place, name), os.path.join(target, name), shallow=False):
                 shutil.copyfile(os.path.join(place, name), os.path.join(target, name))
+                changed = True
+    return changed
 
 
-SANITIZERS = "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+LOG = "compile.log"  # what the compiler said in a build
 
 
-def open_prepared(folder, sanitized=False, jobs=None):
-    """Builds a starter's programs, as far as that was not done, for the objects that stay."""
+def warnings_of(place):
+    """The warnings that the compiler gave in a build, since it began."""
+    path = os.path.join(place, LOG)
+    if not os.path.isfile(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [line.rstrip() for line in file if re.search(r"\bwarning\b", line, re.IGNORECASE)]
+
+
+def open_prepared(folder):
+    """Builds a starter's programs, as far as that was not done, for the objects that stay: build.Prepared and its Folder."""
     starter = Folder(folder)
-    place = os.path.join(starter.folder, "build-sanitized" if sanitized else "build")
+    place = os.path.join(starter.folder, "build")
     programs = starter.programs(starter.cases)
-    build.configure(starter.folder, place, SANITIZERS if sanitized else "")
-    errors, said = build.make(place, programs, jobs or os.cpu_count() or 1)
+    build.configure(starter.folder, place)
+    errors, said = build.make(place, programs, cores())
+    with open(os.path.join(place, LOG), "a", encoding="utf-8") as file:
+        file.write(said)
     if errors:
         raise build.NotBuilt(", ".join(errors), next(iter(errors.values())))
-    prepared = build.Prepared(starter.folder, place, starter.files, programs)
-    prepared.said = said
-    return starter, prepared
+    return starter, build.Prepared(starter.folder, place, starter.files, programs)
 
 
 class Grader:
@@ -363,9 +386,9 @@ class Grader:
             grade = grader.grade({"steps/...": b"..."})
     """
 
-    def __init__(self, starter, prepared, jobs=None, sanitized=False):
-        self.starter, self.jobs = starter, jobs or os.cpu_count() or 1
-        self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs, sanitized)
+    def __init__(self, starter, prepared, jobs=None):
+        self.starter, self.jobs = starter, jobs or cores()
+        self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs)
 
     def __enter__(self):
         self.workshop.__enter__()
@@ -374,14 +397,14 @@ class Grader:
     def __exit__(self, *error):
         self.workshop.__exit__(*error)
 
-    def grade(self, files, messages=(), task=None, case=None):
-        """A grade. files  the submission's by path, in bytes; those that are missing are the starter's"""
-        starter = self.starter
+    def grade(self, files, messages=(), task=None, case=None, starter=None):
+        """A grade. files  the submission's by path, in bytes; those that are missing are the starter's; starter  another one with its numbers"""
+        starter = starter or self.starter
         names = wanted_cases(starter.data, starter.cases, task, case)
         messages = [*messages, *(f"{path} is not in the submission; the starter's stands in its place" for path in starter.files if path not in files)]
         self.workshop.put(files)
         paths, errors = self.workshop.build(starter.programs(names))
-        run = lambda name, number, seconds: self.workshop.run(paths[manifests.program_of(starter.cases[name])], starter.cases[name], number, seconds)
+        run = lambda name, number, seconds: self.workshop.run(paths[manifests.program_of(starter.cases[name])], starter.cases[name], starter.folder, number, seconds)
         runs = run_all(starter, names, errors, run, self.jobs)
         tasks, given = grade_all(starter.data, starter.cases, runs, {name: starter.expected(name) for name in names}, starter.sources(files), task, case)
         return grade_of(starter.data, starter.checks, tasks, given, errors, messages, True, bool(task or case))
@@ -428,6 +451,13 @@ def write(text, out):
         sys.stdout.flush()
 
 
+def show(grade, arguments):
+    """Writes a grade as it was asked for; if into a file, then also for a person."""
+    write(report.render(grade, arguments.format), arguments.out)
+    if arguments.out and arguments.out != os.devnull:
+        sys.stdout.write(report.as_text(grade))
+
+
 def grade_folder(grader, arguments):
     """A folder of submissions: grades.csv, and a report for each student beside it."""
     import intake
@@ -435,7 +465,7 @@ def grade_folder(grader, arguments):
     students = intake.students(arguments.submission)
     if not students:
         raise Usage(f"{arguments.submission}: neither a submission nor a folder of them")
-    out = arguments.out or os.path.join("build", "assignments", grader.starter.data["slug"], "grades.csv")
+    out = arguments.out or os.path.join(os.path.dirname(grader.starter.folder), "grades.csv")
     reports = os.path.splitext(out)[0]
     os.makedirs(reports, exist_ok=True)
     rows = []
@@ -460,7 +490,8 @@ def grade_folder(grader, arguments):
 def main(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--self", dest="own", nargs="?", const=ROOT, metavar="FOLDER")
-    parser.add_argument("--prepared")
+    parser.add_argument("--prepared", metavar="FOLDER")
+    parser.add_argument("--prepare", metavar="FOLDER")
     parser.add_argument("names", nargs="*", metavar="SLUG SUBMISSION")
     parser.add_argument("--variant")
     parser.add_argument("--seed", type=int, default=SEED)
@@ -471,12 +502,15 @@ def main(words):
     arguments = parser.parse_args(words)
     arguments.submission = arguments.names[-1] if arguments.names else None
     arguments.slug = arguments.names[0] if arguments.names else None
-    if len(arguments.names) != (0 if arguments.own else 1 if arguments.prepared else 2):
+    if len(arguments.names) != (0 if arguments.own or arguments.prepare else 1 if arguments.prepared else 2):
         parser.error("name the assignment and the submission: grade.py SLUG SUBMISSION")
     if arguments.own:
         grade = grade_self(arguments.own, arguments.task, arguments.case)
-        write(report.render(grade, arguments.format), arguments.out)
+        show(grade, arguments)
         return 0 if is_full(grade) else 1
+    if arguments.prepare:
+        open_prepared(arguments.prepare)
+        return 0
     if not os.path.exists(arguments.submission):
         raise Usage(f"there is no {arguments.submission}")
     starter, prepared = open_prepared(arguments.prepared) if arguments.prepared else prepared_folder(arguments.slug, arguments.variant, arguments.seed)
@@ -491,9 +525,7 @@ def main(words):
         grade = refused_grade(starter, grade)
     elif not arguments.prepared:
         again_in_project(grade, arguments)
-    write(report.render(grade, arguments.format), arguments.out)
-    if arguments.out:
-        print(f"Score: {grade['score']}/{grade['out_of']}; {arguments.out}")
+    show(grade, arguments)
     return 0 if is_full(grade) else 1
 
 

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Checks the assignments themselves: make check-assignments.
+
+    check.py SLUG ...      [--only starter,steps,sanitized,chaffs,variants] [--chaff NAME]
+    check.py kits
+
+For each assignment:
+
+    starter     it shows nothing of a solution and has a history of one commit; it compiles without a warning; it scores 0, with every
+                graded task not attempted or blocked by one that is, and every given case right
+    steps       with the solutions of the tasks up to one it scores exactly their points, and with all of them 100, with the numbers of
+                grading and with those of the starter
+    sanitized   the solution scores 100 also under AddressSanitizer and UndefinedBehaviorSanitizer
+    chaffs      every mistake of chaffs/SLUG.json, in the solution, loses points in the task that it breaks and in no other, save those
+                that it may block; and the first failing case that is shown is one of that task
+    variants    each variant scores 0 with holes and 100 solved
+
+Exit status: 0 all is as it should be, 1 not, 77 there is no such assignment yet.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import build  # noqa: E402
+import expected  # noqa: E402
+import grade  # noqa: E402
+import manifest as manifests  # noqa: E402
+import report  # noqa: E402
+import starter  # noqa: E402
+
+PARTS = ("starter", "steps", "sanitized", "chaffs", "variants")
+
+
+class Checks:
+    """Collects what is wrong, and says what was looked at."""
+
+    def __init__(self, name):
+        self.name, self.faults, self.began = name, [], time.monotonic()
+
+    def hold(self, true, text, shown=""):
+        if not true:
+            self.faults.append(text)
+            print(f"WRONG {self.name}: {text}" + (f"\n{shown}" if shown else ""), flush=True)
+        return true
+
+    def say(self, text):
+        print(f"{self.name}: {text} ({time.monotonic() - self.began:.0f} s)", flush=True)
+
+
+def points(graded):
+    return {task["id"]: task["score"] for task in graded["tasks"] if not task["written"]}
+
+
+def files_of(loaded, upto):
+    """What a student would hand in who has done the tasks up to one."""
+    return {path: starter.step_file(loaded, path, starter.solved_tasks(loaded, upto)).encode() for path in loaded.files()}
+
+
+def check_score(checks, what, graded, loaded, solved):
+    """A grade has full points for the tasks that are solved and none for others, which are not attempted or blocked, never wrong."""
+    right = {task["id"]: task["points"] if task["id"] in solved else 0 for task in loaded.graded}
+    good = points(graded) == right and not graded["errors"] and all(case["state"] == "right" for case in graded["given"])
+    good = good and all(task["state"] in ("not attempted", "blocked") for task in graded["tasks"] if not task["written"] and task["id"] not in solved)
+    checks.hold(good, f"{what}: scores {points(graded)} instead of {right}", report.as_text(graded))
+
+
+def check_starter(checks, slug, loaded, prepared, own):
+    """own  the folder of a starter as students get it"""
+    for leak in starter.check_leaks(own, slug, loaded.variant):
+        checks.hold(False, leak)
+    history = subprocess.run(["git", "log", "--format=%an %s"], cwd=own, capture_output=True, text=True).stdout.splitlines()
+    checks.hold(len(history) == 1, f"the history of a starter has {len(history)} commits")
+    clean = subprocess.run(["git", "status", "--porcelain", "--ignored"], cwd=own, capture_output=True, text=True).stdout
+    checks.hold(not clean, f"a new starter has files that are not in its history: {clean}")
+    for place, folders, names in os.walk(own):
+        for name in folders + names:
+            checks.hold(not re.search(r"(staff|variants|solution|chaffs|answers|expected\.(py|cpp)|definition\.hpp|budget\.hpp)$", name) or place.endswith(tuple("0123456789")),
+                        f"a starter has {os.path.relpath(os.path.join(place, name), own)}")
+    warnings = grade.warnings_of(prepared.build)
+    checks.hold(not warnings, "a starter compiles with warnings", "\n".join(warnings[:20]))
+
+
+def check_steps(checks, loaded, grader, own):
+    for upto in [None, *(task["id"] for task in loaded.graded)]:
+        solved = starter.solved_tasks(loaded, upto)
+        check_score(checks, f"tasks up to {upto}" if upto else "the starter", grader.grade(files_of(loaded, upto)), loaded, solved)
+        if upto is None or len(solved) == len(loaded.graded):  # also with what students have
+            check_score(checks, f"tasks up to {upto}, checked by the starter itself", grader.grade(files_of(loaded, upto), starter=own), loaded, solved)
+    checks.say(f"scores of {len(loaded.graded) + 1} states")
+
+
+def check_sanitized(checks, slug, loaded, folder):
+    """The solution, compiled where it stands with sanitizers."""
+    place = os.path.join(folder, "sanitized")
+    made = os.path.join(folder, "sanitized-made")
+    shutil.rmtree(made, ignore_errors=True)
+    starter.make_starter(slug, made, upto="all", seed=grade.SEED, hidden=True, git=False, variant=loaded.variant)
+    grade.bring_up_to_date(made, place)
+    shutil.rmtree(made)
+    graded = grade.grade_self(place, sanitized=True)
+    check_score(checks, "the solution under sanitizers", graded, loaded, [task["id"] for task in loaded.graded])
+    checks.say("solution under sanitizers")
+
+
+def check_chaff(checks, chaff, files, loaded, grader):
+    """One mistake in the solution."""
+    name = f"chaff “{chaff['name']}”"
+    text = files[chaff["file"]].decode()
+    if not checks.hold(text.count(chaff["old"]) == 1, f"{name}: its text stands {text.count(chaff['old'])} times in {chaff['file']}"):
+        return False
+    graded = grader.grade({**files, chaff["file"]: text.replace(chaff["old"], chaff["new"]).encode()})
+    by_id = {task["id"]: task for task in graded["tasks"] if not task["written"]}
+    before = len(checks.faults)
+    checks.hold(not graded["errors"], f"{name}: does not compile", "\n".join(line for error in graded["errors"] for line in error["lines"]))
+    for task in loaded.graded:
+        found = by_id[task["id"]]
+        lost = found["score"] < task["points"]
+        if task["id"] in chaff["breaks"]:
+            checks.hold(lost, f"{name}: task {task['id']} keeps all its points")
+        elif task["id"] not in chaff.get("may_block", []):
+            checks.hold(not lost, f"{name}: task {task['id']} loses points, and has nothing to do with it")
+    first = by_id[chaff["breaks"][0]]
+    own = [*loaded.task(chaff["breaks"][0])["cases"]]
+    checks.hold(first["state"] == "wrong" and first["first"] and grade.visible(first["first"]["case"]) in own, f"{name}: the message for task {chaff['breaks'][0]} is “{report.outcome_of(first)}”")
+    if len(checks.faults) > before:
+        print(report.as_text(graded), flush=True)
+    return len(checks.faults) == before
+
+
+def check_chaffs(checks, loaded, grader, only=None):
+    path = os.path.join(HERE, "chaffs", f"{loaded.slug}.json")
+    chaffs = manifests.read_json(path) if os.path.isfile(path) else []
+    checks.hold(len(chaffs) >= 8, f"there are {len(chaffs)} chaffs, and should be at least 8")
+    checks.hold({task["id"] for task in loaded.graded} <= {task for chaff in chaffs for task in chaff["breaks"]}, "some task has no chaff")
+    files = files_of(loaded, "all")
+    caught = [check_chaff(checks, chaff, files, loaded, grader) for chaff in chaffs if not only or chaff["name"] == only]
+    checks.say(f"{sum(caught)} of {len(caught)} chaffs caught")
+
+
+def check_assignment(slug, parts=PARTS, variant=None, only=None):
+    """The faults of an assignment."""
+    loaded = manifests.load(slug, variant)
+    checks = Checks(loaded.slug + (f", variant {variant}" if variant else ""))
+    hand_out, prepared = grade.prepared_folder(slug, variant)
+    folder = os.path.dirname(hand_out.folder)
+    checks.say("compiled as it is graded")
+    own = os.path.join(folder, "as handed out")
+    shutil.rmtree(own, ignore_errors=True)
+    starter.make_starter(slug, own, variant=variant)
+    if "starter" in parts:
+        check_starter(checks, slug, loaded, prepared, own)
+        checks.say("starter")
+    if {"steps", "chaffs"} & set(parts):
+        with grade.Grader(hand_out, prepared) as grader:
+            if "steps" in parts:
+                check_steps(checks, loaded, grader, grade.Folder(own))
+            if "chaffs" in parts:
+                check_chaffs(checks, loaded, grader, only)
+    if "sanitized" in parts:
+        check_sanitized(checks, slug, loaded, folder)
+    if "variants" in parts and not variant:
+        names = variants_of(slug)
+        checks.hold(names, "there is no variant")
+        for name in names:
+            checks.faults += check_variant(slug, name)
+    checks.say("as it should be" if not checks.faults else f"{len(checks.faults)} faults")
+    return checks.faults
+
+
+def variants_of(slug):
+    folder = os.path.join(manifests.FOLDER, slug, "variants")
+    return sorted(name for name in (os.listdir(folder) if os.path.isdir(folder) else []) if os.path.isfile(os.path.join(folder, name, "assignment.json")))
+
+
+def check_variant(slug, name):
+    """The faults of a variant: 0 with holes, 100 solved."""
+    loaded = manifests.load(slug, name)
+    checks = Checks(f"{slug}, variant {name}")
+    hand_out, prepared = grade.prepared_folder(slug, name)
+    with grade.Grader(hand_out, prepared) as grader:
+        for upto in (None, "all"):
+            check_score(checks, "the solution" if upto else "the starter", grader.grade(files_of(loaded, upto)), loaded, starter.solved_tasks(loaded, upto))
+    own = os.path.join(os.path.dirname(hand_out.folder), "as handed out")
+    shutil.rmtree(own, ignore_errors=True)
+    starter.make_starter(slug, own, variant=name)
+    check_starter(checks, slug, loaded, prepared, own)
+    checks.say("variant")
+    return checks.faults
+
+
+def main(words):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("slugs", nargs="*")
+    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--chaff")
+    arguments = parser.parse_args(words)
+    faults = []
+    for slug in arguments.slugs or manifests.slugs():
+        if slug == "kits":
+            import check_kits
+
+            faults += check_kits.check(Checks("kits"))
+            continue
+        if slug not in manifests.slugs():
+            print(f"there is no assignment {slug}: there are {', '.join(manifests.slugs())}", file=sys.stderr)
+            return 77
+        try:
+            faults += check_assignment(slug, arguments.only.split(","), only=arguments.chaff)
+        except (manifests.ManifestError, starter.StarterError, expected.ExpectedError, build.NotBuilt) as fault:
+            faults.append(f"{slug}: {fault}")
+            print(faults[-1], *getattr(fault, "lines", []), sep="\n", flush=True)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
