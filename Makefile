@@ -16,6 +16,13 @@
 ##                                FULL=1 skips nothing that fits; ARGS='--d 64' passes arguments; build/bench.json, build/bench.svg
 ##   make compare                 time steps 05 to 08 beside PyTorch's attention on the CPU, with PYTHON=... that has torch
 ##                                (default: python3); ARGS='--quick' passes arguments; build/compare.md, build/compare.json
+##   make starter A=... DIR=...   make the starter of an assignment (docs/assignments); V=... makes a variant's
+##   make grade A=... SUBMISSION=...  grade a zip, a folder, or a folder of them (a table); SEED=2 FORMAT=text|json|gradescope|classroom
+##                                OUT=file T=2.1 CASE='...' V=variant
+##   make hint A=... T=2.1        a hint for a task, as in a starter; LEVEL=1 to 3
+##   make submit A=... DIR=...    pack what a student hands in from a starter
+##   make kits A=... DIR=...      what GitHub Classroom and Gradescope need
+##   make check-assignments       check that the assignments are graded as they should be
 ##   make ladder                  build, and write the ladder table into README.md
 ##   make format                  clang-format over the runner, the programs and the tests
 ##   make clean                   remove what was built
@@ -38,7 +45,7 @@ steps := $(notdir $(wildcard steps/[0-9][0-9]_*))
 numbers := $(foreach step,$(steps),$(firstword $(subst _, ,$(step))))
 folder = $(notdir $(wildcard steps/$(1)_*))
 
-.PHONY: help run build test docs site ptxas gpu gpu-check bench compare ladder diff format clean
+.PHONY: help run build test docs site ptxas gpu gpu-check bench compare starter grade hint submit kits check-assignments ladder diff format clean
 help:
 	@sed -n 's/^## \{0,1\}//p' Makefile
 
@@ -107,6 +114,40 @@ compare:
 	cmake --preset test
 	cmake --build --preset test -j $(JOBS) --target compare_binding $(avx2)
 	$(PYTHON) tests/benchmarks/compare.py build/tests/libcompare_binding.so $(if $(avx2),--avx2 build/tests/lib$(avx2).so) --json build/compare.json --markdown build/compare.md $(ARGS)
+
+# Assignments. In a recipe $(Q) makes one word of a variable, whatever stands in it
+Q = '$(subst ','\'',$(1))'
+option = $(if $($(1)),$(2) $(call Q,$($(1))))
+starter:
+	@[ -n $(call Q,$(A)) ] && [ -n $(call Q,$(DIR)) ] || { echo "make starter A=$(firstword $(assignments)) DIR=../starter: A is one of $(assignments)" >&2; exit 2; }
+	@bash .ci/packages assignments
+	python3 tests/assignments/starter.py $(call Q,$(A)) $(call Q,$(DIR)) $(call option,V,--variant) $(call option,SEED,--seed)
+
+assignments := $(notdir $(patsubst %/assignment.json,%,$(wildcard docs/assignments/*/assignment.json)))
+grade:
+	@[ -n $(call Q,$(A)) ] && [ -n $(call Q,$(SUBMISSION)) ] || { echo "make grade A=$(firstword $(assignments)) SUBMISSION=zip, folder or folder of them: A is one of $(assignments)" >&2; exit 2; }
+	@bash .ci/packages assignments
+	@python3 tests/assignments/grade.py $(call Q,$(A)) $(call Q,$(SUBMISSION)) $(call option,V,--variant) $(call option,SEED,--seed) $(call option,T,--task) $(call option,CASE,--case) $(call option,FORMAT,--format) $(call option,OUT,--out)
+
+hint:
+	@[ -n $(call Q,$(A)) ] || { echo "make hint A=$(firstword $(assignments)) T=2.1: A is one of $(assignments)" >&2; exit 2; }
+	@python3 tests/assignments/hint.py --assignment $(call Q,$(A)) $(call option,V,--variant) $(call Q,$(T)) $(LEVEL)
+
+submit:
+	@[ -n $(call Q,$(DIR)) ] || { echo "make submit A=$(firstword $(assignments)) DIR=starter: the folder of a starter" >&2; exit 2; }
+	@bash .ci/packages assignments
+	@python3 tests/assignments/submit.py $(call Q,$(DIR)) $(call option,OUT,--out)
+
+kits:
+	@[ -n $(call Q,$(A)) ] && [ -n $(call Q,$(DIR)) ] || { echo "make kits A=$(firstword $(assignments)) DIR=../kits: A is one of $(assignments)" >&2; exit 2; }
+	@bash .ci/packages assignments
+	python3 tests/assignments/kits.py $(call Q,$(A)) $(call Q,$(DIR)) $(call option,V,--variant) $(call option,SEED,--seed)
+
+check-assignments:
+	@bash .ci/packages test
+	@bash .ci/packages assignments
+	cmake --preset test
+	ctest --preset assignments
 
 ladder: build
 	build/ladder --update README.md
