@@ -40,11 +40,11 @@ template <class T, int most = 4, class Body> [[gnu::always_inline]] inline void 
 /// @tparam Update  `void(Packet<T>& c, const Packet<T>& sum, Index p)`
 /// @param a,b,c    [m x n], [n x q] and [m x q]
 /// @param update   is called for each packet of C
-/// @param p,j      the first packet of rows and the first column
-/// @return the first column that is left over: fewer than W are
-template <int P, int W, class T, class Update> [[gnu::noinline]] Index columns(const Tile<T>& a, View<T> b, Tile<T>& c, Update update, Index p, Index j) {
-  const Index terms = a.cols(), a_stride = a.packets(), c_stride = c.packets();  // copies, for a store through a packet may alias everything
-  for (; j + W <= b.cols; j += W) {
+/// @param p,j,end  the first packet of rows, the first column, and the end of the columns
+/// @return the first column that is left over: fewer than W are before the end
+template <int P, int W, class T, class Update> [[gnu::noinline]] Index columns(const Tile<T>& a, View<T> b, Tile<T>& c, Update update, Index p, Index j, Index end) {
+  const Index terms = a.cols(), a_stride = a.apart(), c_stride = c.apart();  // copies, for a store through a packet may alias everything
+  for (; j + W <= end; j += W) {
     Packet<T> sum[W][P];
 #pragma GCC unroll 16
     for (int w = 0; w < W; ++w)
@@ -130,11 +130,12 @@ template <class T, class Update> void product(const Tile<T>& a, const View<T>& b
   for_packets<T, simd_registers == 32 ? 4 : 2>(c.packets(), [&]<int P>(Index p) {
     Index j = 0;
     if constexpr (lanes<T> > 1) {
-      j = columns<P, 6>(a, b, c, update, p, j);
-      j = columns<P, 4>(a, b, c, update, p, j);
-      j = columns<P, 2>(a, b, c, update, p, j);
+      // 8 are left as 4 and 4: the sums of two columns are too few to hide how long an addition takes
+      j = columns<P, 6>(a, b, c, update, p, j, b.cols % 6 == 2 && b.cols >= 8 ? b.cols - 8 : b.cols);
+      j = columns<P, 4>(a, b, c, update, p, j, b.cols);
+      j = columns<P, 2>(a, b, c, update, p, j, b.cols);
     }
-    columns<P, 1>(a, b, c, update, p, j);
+    columns<P, 1>(a, b, c, update, p, j, b.cols);
   });
 }
 

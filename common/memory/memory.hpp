@@ -109,7 +109,7 @@ class Memory {
   /// @param tile,x  of one shape; x may be a transpose
   template <class T> void store(const Tile<T>& tile, const Slow<T>& x) {
     count(Move::store, x, tile.id());
-    map(x).array() = tile.bare();
+    copy_transposed(tile.data(), tile.apart() * lanes<T>, tile.cols(), tile.rows(), x.data_, x.stride_);
   }
   template <class T> void store(const Tile<T>& tile, const Transposed<T>& x) {
     count(Move::store, x.of, tile.id());

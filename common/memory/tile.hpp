@@ -22,8 +22,19 @@ struct Present {
   bool has(Index row, Index col) const { return by_columns ? row < count[col] : col < count[row]; }
 };
 
-/// A matrix on chip [rows x cols]. Its rows are padded to whole packets; the padding holds numbers that no result depends on and
-/// no count includes.
+/// Packets from one column of a tile to the next. Columns whose length is a multiple of 128 bytes stand a cache line further apart than
+/// they are long: an L1 cache puts addresses that are a power of two apart into the same few sets, and the beginnings of all columns,
+/// which a product reads one after the other, would push each other out.
+/// @param packets  of a column
+/// @param cols     how many columns there are
+/// @return packets, or more
+template <class T> constexpr Index packets_apart(Index packets, Index cols) {
+  constexpr Index line = std::max<Index>(1, 64 / sizeof(Packet<T>));
+  return lanes<T> > 1 && cols > 1 && packets > 0 && packets % (2 * line) == 0 ? packets + line : packets;
+}
+
+/// A matrix on chip [rows x cols]. Its rows are padded to whole packets, and a cache line may lie between two columns; the padding
+/// holds numbers that no result depends on and no count includes.
 template <class T> class Tile {
  public:
   /// Numbers that nobody has written yet.
@@ -34,21 +45,22 @@ template <class T> class Tile {
       : rows_(rows),
         cols_(cols),
         packets_((rows + lanes<T> - 1) / lanes<T>),
-        claim_(chip, rows * cols, packets_ * cols * Index(sizeof(Packet<T>))),
+        apart_(packets_apart<T>(packets_, cols)),
+        claim_(chip, rows * cols, apart_ * cols * Index(sizeof(Packet<T>))),
         data_(static_cast<Packet<T>*>(claim_.data())) {
-    if constexpr (lanes<T> == 1) std::uninitialized_default_construct_n(data_, packets_ * cols);
+    if constexpr (lanes<T> == 1) std::uninitialized_default_construct_n(data_, apart_ * cols);
   }
   /// The same number everywhere.
   /// @param chip       the fast memory that it takes room in
   /// @param rows,cols  its axes
   /// @param value      of every element, padding too
   /// @throws DoesNotFit if there is no room for rows times cols elements
-  Tile(OnChip& chip, Index rows, Index cols, T value) : Tile(chip, rows, cols) { std::fill_n(data_, packets_ * cols, Packet<T>{} + value); }
+  Tile(OnChip& chip, Index rows, Index cols, T value) : Tile(chip, rows, cols) { std::fill_n(data_, apart_ * cols, Packet<T>{} + value); }
   /// A copy, which takes room of its own.
   /// @param x  what is copied
   /// @throws DoesNotFit if there is no room for it
   Tile(const Tile& x) : Tile(x.chip(), x.rows_, x.cols_) {
-    std::copy_n(x.data_, packets_ * cols_, data_);
+    std::copy_n(x.data_, apart_ * cols_, data_);
     present = x.present;
   }
   /// Takes over the tile and its room.
@@ -59,16 +71,21 @@ template <class T> class Tile {
   Index rows() const { return rows_; }                ///< @return rows, without the padding
   Index cols() const { return cols_; }                ///< @return columns
   Index packets() const { return packets_; }      ///< @return packets in a column, the padding's too
+  Index apart() const { return apart_; }          ///< @return packets from one column to the next, at least packets()
   OnChip& chip() const { return claim_.chip(); }  ///< @return the fast memory that it lives in
   Index id() const { return claim_.id(); }        ///< @return the number of its claim
   /// @{
   /// A column as packets.
   /// @param j  its number
   /// @return the first of packets() packets
-  Packet<T>* column(Index j = 0) { return data_ + j * packets_; }
-  const Packet<T>* column(Index j = 0) const { return data_ + j * packets_; }
+  Packet<T>* column(Index j = 0) { return data_ + j * apart_; }
+  const Packet<T>* column(Index j = 0) const { return data_ + j * apart_; }
   /// @}
-  const T* data() const { return reinterpret_cast<const T*>(data_); }  ///< @return the first element; columns are packets() * lanes<T> apart
+  /// @{
+  /// @return the first element; columns are apart() * lanes<T> apart
+  T* data() { return reinterpret_cast<T*>(data_); }
+  const T* data() const { return reinterpret_cast<const T*>(data_); }
+  /// @}
   /// @{
   /// An element.
   /// @param i,j  its row and column
@@ -80,8 +97,8 @@ template <class T> class Tile {
   /// @{
   /// The tile as an Eigen array, padding included.
   /// @return [packets() * lanes<T> x cols]
-  auto array() { return Eigen::Map<Eigen::Array<T, -1, -1>, alignment>(reinterpret_cast<T*>(data_), packets_ * lanes<T>, cols_); }
-  auto array() const { return Eigen::Map<const Eigen::Array<T, -1, -1>, alignment>(reinterpret_cast<const T*>(data_), packets_ * lanes<T>, cols_); }
+  auto array() { return Eigen::Map<Eigen::Array<T, -1, -1>, alignment, Eigen::OuterStride<>>(reinterpret_cast<T*>(data_), packets_ * lanes<T>, cols_, apart_ * lanes<T>); }
+  auto array() const { return Eigen::Map<const Eigen::Array<T, -1, -1>, alignment, Eigen::OuterStride<>>(reinterpret_cast<const T*>(data_), packets_ * lanes<T>, cols_, apart_ * lanes<T>); }
   /// @}
   /// @{
   /// The tile as an Eigen array without the padding.
@@ -96,7 +113,7 @@ template <class T> class Tile {
  private:
   static_assert(std::is_trivially_destructible_v<T>);
   static constexpr int alignment = lanes<T> == 1 ? 0 : simd_bytes;
-  Index rows_, cols_, packets_;
+  Index rows_, cols_, packets_, apart_;
   Claim claim_;
   Packet<T>* data_;
 };
@@ -125,17 +142,42 @@ template <class T> View<T> transpose(const View<T>& x) { return {x.data, x.cols,
 /// A tile, read element by element.
 /// @param x  [rows x cols]; lives longer than the view
 /// @return the view of it
-template <class T> View<T> view(const Tile<T>& x) { return {x.data(), x.rows(), x.cols(), 1, x.packets() * lanes<T>, x.present.all() ? nullptr : &x.present}; }
+template <class T> View<T> view(const Tile<T>& x) { return {x.data(), x.rows(), x.cols(), 1, x.apart() * lanes<T>, x.present.all() ? nullptr : &x.present}; }
 
 /// A row-major matrix of Eigen.
 template <class T> using Plain = Eigen::Matrix<std::remove_const_t<T>, -1, -1, Eigen::RowMajor>;
 /// A matrix in slow memory as Eigen sees it.
 template <class T> using SlowMap = Eigen::Map<std::conditional_t<std::is_const_v<T>, const Plain<T>, Plain<T>>, 0, Eigen::OuterStride<>>;
 
-/// tile = x, a row-major matrix; the padding becomes 0
+/// to[x][line] = from[line][x]: a copy of lines in which they lie side by side, a square of packets at a time.
+/// @param from,from_apart  the first line, and elements from one line to the next
+/// @param lines,length     how many lines there are, and elements of one
+/// @param to,to_apart      where element 0 of all lines goes, and elements from there to element 1
+template <class T> [[gnu::noinline]] void copy_transposed(const T* from, Index from_apart, Index lines, Index length, T* to, Index to_apart) {
+  constexpr int side = lanes<T>;
+  Index line = 0;
+  const auto one_by_one = [&](Index x, Index end) {
+    for (; x < length; ++x)
+      for (Index l = line; l < end; ++l) to[x * to_apart + l] = from[l * from_apart + x];
+  };
+  if constexpr (side > 1)
+    for (; line + side <= lines; line += side) {
+      Index x = 0;
+      for (; x + side <= length; x += side) {
+        using Square = Eigen::Matrix<T, side, side>;
+        Square square = Eigen::Map<const Square, 0, Eigen::OuterStride<>>(from + line * from_apart + x, Eigen::OuterStride<>(from_apart));
+        square.transposeInPlace();
+        Eigen::Map<Square, 0, Eigen::OuterStride<>>(to + x * to_apart + line, Eigen::OuterStride<>(to_apart)) = square;
+      }
+      one_by_one(x, line + side);
+    }
+  one_by_one(0, lines);
+}
+/// tile = x, lanes along the rows of x; the padding becomes 0
 /// @param tile,x  [rows x cols]
-template <class T, class X> [[gnu::noinline]] void gather(Tile<T>& tile, const X& x) {
-  tile.bare() = x.array();
+template <class T, class X> void gather(Tile<T>& tile, const X& x) {
+  if constexpr (X::IsRowMajor) copy_transposed<T>(x.data(), x.outerStride(), tile.rows(), tile.cols(), tile.data(), tile.apart() * lanes<T>);
+  else tile.bare() = x.array();
   tile.array().bottomRows(tile.array().rows() - tile.rows()).setZero();
 }
 

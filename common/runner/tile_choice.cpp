@@ -40,7 +40,7 @@ Index cache_bytes() {
 
 Index default_side(const Form& form, HeadSizes sizes, Index bytes, Index cache) {
   Index side = default_tile;
-  while (side > 8 && footprint(form, sizes, {side, side}) * bytes > cache) side /= 2;
+  while (side > 8 && footprint(form, sizes, {side, side}) * bytes > cache) side -= side > whole ? whole : whole / 2;
   return side;
 }
 
@@ -53,9 +53,9 @@ TileChoice shrink_to_fit(const Form& form, const HeadSizes& sizes, TileShape wan
   return {{1, 1}, least, fmt::format("{}, which is compared with, needs {} elements on chip for tiles of 1 x 1 and was given them", form.home, least)};
 }
 
-TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options, bool paper) {
+TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options, bool paper, Index otherwise) {
   const auto& [form, sizes] = forms.front();
-  const Index capacity = options.sram.value_or(default_capacity);
+  const Index capacity = options.sram.value_or(otherwise);
   const auto fits = [&](TileShape tiles) { return footprint(*form, sizes, tiles) <= capacity; };
   const auto all_fit = [&](TileShape tiles) { return footprint(forms, tiles) <= capacity; };
   const Index usual = default_side(*form, sizes, options.dtype == Dtype::float64 ? 8 : 4, cache_bytes());

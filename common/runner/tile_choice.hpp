@@ -13,13 +13,13 @@ inline constexpr Index default_tile = 64, default_capacity = 49152;
 /// @return bytes of the second-level cache of a core; 512 KiB where the system does not say
 Index cache_bytes();
 
-/// The default for Br and Bc: 64, halved until all that is alive on chip at once stays in a core's second-level cache. More than 64 was
-/// not faster anywhere (docs/performance.md).
+/// The default for Br and Bc: the largest of 64, 48, 32, 16 and 8 with which all that is alive on chip at once stays in a core's
+/// second-level cache. More than 64 was not faster anywhere (docs/performance.md).
 /// @param form   the form
 /// @param sizes  one of its pieces
 /// @param bytes  of an element
 /// @param cache  bytes of the cache
-/// @return 64, 32, 16 or 8
+/// @return 64, 48, 32, 16 or 8
 Index default_side(const Form& form, HeadSizes sizes, Index bytes, Index cache);
 
 /// Tiles, and what a person should know of them.
@@ -40,9 +40,10 @@ struct Tiled {
 /// @param forms every form that takes the tiles, the one that they are chosen for first
 /// @param options what was typed: --br, --bc, --sram
 /// @param paper given only --sram, take B_c = ceil(M / 4d), B_r = min(B_c, d), with (d + dv) / 2 for d and at least 1
+/// @param otherwise the capacity where --sram was not typed
 /// @return Br, Bc and the capacity
 /// @throws BadInput with the largest tiles that would fit all forms
-TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options, bool paper);
+TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options, bool paper, Index otherwise = default_capacity);
 
 /// The tiles `wanted` for a form that is only compared with, made smaller if they do not fit. If not even 1 x 1 does, the capacity
 /// grows to what that needs, and the note says so.

@@ -52,7 +52,7 @@ template <class T> TileChoice default_tiles(const Step& step, const Form& form, 
     if (other.tiled && &other != &form) tiled.push_back({&other, p.sizes(other.pieces)});
   Options options;
   options.dtype = std::is_same_v<T, double> ? Dtype::float64 : Dtype::float32;
-  return choose_tiles(tiled, options, step.paper_tiles);
+  return choose_tiles(tiled, options, step.paper_tiles, cache_bytes() / Index(sizeof(T)));  // the chip is the cache that the tiles live in
 }
 
 template <class T> Runner::Numbers<T>& Runner::numbers(const Case& c, bool estimate) {

@@ -87,10 +87,10 @@ template <class T> class SessionOf : public Session {
 
     problem_.causal = pass.causal != 0;
     const Form& form = pass.backward ? *step.backward() : step.forward();
-    Options options;  // the tiles that the programs take, or those given, whatever they need on chip
+    Options options;  // the tiles that the programs take on a chip as large as a core's second-level cache, or those given
     options.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
     if (pass.br != 0) options.br = pass.br, options.bc = pass.bc, options.sram = kMostElements;
-    const TileChoice choice = choose_tiles({{&form, problem_.sizes(form.pieces)}}, options, false);
+    const TileChoice choice = choose_tiles({{&form, problem_.sizes(form.pieces)}}, options, false, cache_bytes() / Index(sizeof(T)));
     Memory memory(choice.capacity);
     const Threads threads(pass.threads);
     if (!pass.backward) forward_ = {false, false};
