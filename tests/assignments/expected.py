@@ -104,7 +104,7 @@ def make_case(case, folder, seed, programs, solved):
             definition, reference = [], case.get("reference")
             for name, value in reference.items() if isinstance(reference, dict) else ():
                 definition += [f"--{name}", str(value)]
-            form = ["--form", "forward", *arguments[2:]] if manifests.is_kernel(case) and not backward else arguments
+            form = ["--form", "forward", *case_files.arguments_of({**case, "arguments": []})[2:]] if manifests.is_kernel(case) and not backward else arguments
             run([programs, *form, *definition, "--in", inside, "--out", scratch], f"case “{case['name']}”")
             for name in ("o", "lse") if backward else ():
                 os.replace(os.path.join(scratch, f"{name}.txt"), os.path.join(inside, f"{name}.txt"))

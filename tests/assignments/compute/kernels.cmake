@@ -3,17 +3,12 @@ find_package(Boost CONFIG REQUIRED COMPONENTS context)
 find_package(Threads REQUIRED)
 
 # -ffp-contract=off: the bits do not depend on the machine. The kernel alone is compiled for tracing, and linked without ThreadSanitizer:
-# the layer answers its calls. Not together with other sanitizers, which watch on their own
+# the layer answers its calls. Under AddressSanitizer, which cannot be had together with that, the tracer watches the kernel's memory,
+# and AddressSanitizer the rest
 set(layer common/cuda_on_cpu)
-set(flashsteps_layer_sources fiber overflow block launch warp matrix access arithmetic)
+set(flashsteps_layer_sources fiber overflow block launch warp matrix access arithmetic trace shadow global count places hooks)
 set(flashsteps_kernel_options -Wall -Wextra -ffp-contract=off -fno-strict-aliasing -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
-if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-  list(APPEND flashsteps_layer_sources trace_none)
-  set(flashsteps_trace_options -O1)
-else()
-  list(APPEND flashsteps_layer_sources trace shadow global count places hooks)
-  set(flashsteps_trace_options -O1 -g -fsanitize=thread)
-endif()
+set(flashsteps_trace_options -O1 -g -fno-sanitize=address -fsanitize=thread)
 list(TRANSFORM flashsteps_layer_sources REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/${layer}/\\1.cpp")
 
 add_library(flashsteps_kernel_layer OBJECT ${flashsteps_layer_sources} common/cuda/device_memory.cpp grader/compute/kernel_main.cpp)
