@@ -346,7 +346,7 @@ OF_COMPILERS = {  # Landlock does not look at these: modes, owners, times. A com
 AS_OWN_USER = {  # what the grader's own user may do to its other processes
     "setpriority": (141, 140), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
     "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239), "process_mrelease": (448, 448), "pidfd_send_signal": (424, 424)}
-TRUNCATE_CALL, FCNTL, PRLIMIT, CLONE, CLONE3 = (76, 45), (72, 25), (302, 261), (56, 220), (435, 435)
+TRUNCATE_CALL, FCNTL, PRLIMIT, PRCTL, CLONE, CLONE3 = (76, 45), (72, 25), (302, 261), (157, 167), (56, 220), (435, 435)
 SIGNALLING = {"kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, REFUSE, END = 0x7FFF0000, 0x00050000, 0x80000000
@@ -385,6 +385,7 @@ def restrict_calls(abi, own_user, compiler):
         refuse(number)
     refuse(CLONE3, errno.ENOSYS)  # its flags lie in memory, where a filter cannot look; the C library then takes clone
     look(CLONE, 0, (ANY_BIT, NEW_ANY & ~0xFF, True))
+    look(PRCTL, 0, (EQUAL, PR_SET_DUMPABLE, True))  # a process that may not be looked at could hide what it holds open
     if abi < 3:  # Landlock does not look at it yet
         refuse(TRUNCATE_CALL)
     if not compiler:
@@ -448,16 +449,21 @@ def resident(process):
         return 0
 
 
-def unlinked(process):
-    """The bytes of files that it holds open and that have no name any more."""
+def unlinked(processes, user):
+    """The bytes of files that they hold open and that have no name any more. It looks as their user: root in a container may not."""
     total = 0
-    try:
-        for name in os.listdir(f"/proc/{process}/fd"):
-            found = os.stat(f"/proc/{process}/fd/{name}")
-            if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
-                total += found.st_blocks * 512
-    except OSError:
-        pass
+    if user is not None:
+        LIBC.setfsgid(user), LIBC.setfsuid(user)
+    for process in processes:
+        try:
+            for name in os.listdir(f"/proc/{process}/fd"):
+                found = os.stat(f"/proc/{process}/fd/{name}")
+                if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                    total += found.st_blocks * 512
+        except OSError:
+            pass
+    if user is not None:
+        LIBC.setfsuid(0), LIBC.setfsgid(0)
     return total
 
 
@@ -691,7 +697,7 @@ def sweep():
     return len(descendants(os.getpid()))
 
 
-def watch(request, output, pidfd):
+def watch(request, user, output, pidfd):
     """Waits for the end of the process, reads what it writes, looks at what it uses. Returns why it has to be ended, and what it wrote."""
     began = time.monotonic()
     look = began + WATCH_SECONDS
@@ -711,7 +717,7 @@ def watch(request, output, pidfd):
             if sum(map(resident, running)) > most:
                 return f"used more than {most >> 20} MiB of memory", written
             size, number = used(request["write"])
-            if size + sum(map(unlinked, running)) > request["disk"]:
+            if size + unlinked(running, user) > request["disk"]:
                 return f"wrote more than {request['disk'] >> 20} MiB of files", written
             if number > FILES:
                 return f"made more than {FILES} files", written
@@ -790,7 +796,7 @@ def conduct(request, user, abi, seccomp, namespaces):
     for descriptor in (into, fault_into, report_into):
         os.close(descriptor)
     pidfd = os.pidfd_open(process)
-    reason, written = watch(request, output, pidfd)
+    reason, written = watch(request, user, output, pidfd)
     seconds = time.monotonic() - began
     status = None
     if namespace:

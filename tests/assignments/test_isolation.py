@@ -459,6 +459,7 @@ def resources():
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL if sys.argv[1] == "one" else signal.SIG_IGN)
             block, held = b"x" * (1 << 20), []
             for n in range(60):
+                if n == 0: libc.prctl(4, 0, 0, 0, 0)
                 if sys.argv[1] == "one": file = open("one", "ab")
                 else: file = open(f"file{n}", "wb")
                 if sys.argv[1] == "hidden": os.unlink(file.name); held.append(file)
