@@ -130,6 +130,11 @@ def grade_task(task, verdicts, states):
     return {**result, "score": task["points"] * passed // len(verdicts)}
 
 
+def has_hole(task_id, sources):
+    """Does a todo of this task still stand in the files?"""
+    return any(re.search(rf'\btodo\b[^;"]*\("{re.escape(task_id)}"', text) for text in sources or ())
+
+
 def visible(name):
     return re.sub(r" \(hidden\)$", "", name)
 
@@ -171,6 +176,8 @@ def grade_all(data, cases, runs, expected, sources, only_task=None, only_case=No
             continue
         verdicts = {name: verdict(name, task) for name in names}
         result = grade_task(task, verdicts, states)
+        if result["state"] == "blocked" and has_hole(task["id"], sources):  # it is not attempted either; what is before it only came first
+            result.update(state="not attempted", by=None)
         failed = result.pop("failed")
         states[task["id"]] = result["state"]
         if failed:
@@ -332,7 +339,7 @@ def prepared_folder(slug, variant=None, seed=SEED):
         changed = bring_up_to_date(made, folder)
         if changed and warnings_of(os.path.join(folder, "build")):  # all is compiled again, to see whether they are gone
             shutil.rmtree(os.path.join(folder, "build"))
-        return open_prepared(folder)
+        return open_prepared(folder, keep=expected.BUILD)
 
 
 def bring_up_to_date(made, folder):
@@ -365,12 +372,12 @@ def warnings_of(place):
         return [line.rstrip() for line in file if re.search(r"\bwarning\b", line, re.IGNORECASE)]
 
 
-def open_prepared(folder):
+def open_prepared(folder, keep=None):
     """Builds a starter's programs, as far as that was not done, for the objects that stay: build.Prepared and its Folder."""
     starter = Folder(folder)
     place = os.path.join(starter.folder, "build")
     programs = starter.programs(starter.cases)
-    build.configure(starter.folder, place)
+    build.configure(starter.folder, place, keep=keep)
     errors, said = build.make(place, programs, cores())
     with open(os.path.join(place, LOG), "a", encoding="utf-8") as file:
         file.write(said)
@@ -386,9 +393,10 @@ class Grader:
             grade = grader.grade({"steps/...": b"..."})
     """
 
-    def __init__(self, starter, prepared, jobs=None):
-        self.starter, self.jobs = starter, jobs or cores()
-        self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs)
+    def __init__(self, starter, prepared, jobs=None, trusted=False, without=()):
+        """trusted  what is graded is the project's own: no isolation; without  cases of these number types are left out"""
+        self.starter, self.jobs, self.without = starter, jobs or cores(), without
+        self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs, trusted)
 
     def __enter__(self):
         self.workshop.__enter__()
@@ -400,10 +408,10 @@ class Grader:
     def grade(self, files, messages=(), task=None, case=None, starter=None):
         """A grade. files  the submission's by path, in bytes; those that are missing are the starter's; starter  another one with its numbers"""
         starter = starter or self.starter
-        names = wanted_cases(starter.data, starter.cases, task, case)
+        names = [name for name in wanted_cases(starter.data, starter.cases, task, case) if starter.cases[name]["type"] not in self.without]
         messages = [*messages, *(f"{path} is not in the submission; the starter's stands in its place" for path in starter.files if path not in files)]
         self.workshop.put(files)
-        paths, errors = self.workshop.build(starter.programs(names))
+        paths, errors = self.workshop.build(starter.programs(names), self.without)
         run = lambda name, number, seconds: self.workshop.run(paths[manifests.program_of(starter.cases[name])], starter.cases[name], starter.folder, number, seconds)
         runs = run_all(starter, names, errors, run, self.jobs)
         tasks, given = grade_all(starter.data, starter.cases, runs, {name: starter.expected(name) for name in names}, starter.sources(files), task, case)
@@ -525,6 +533,9 @@ def main(words):
         grade = refused_grade(starter, grade)
     elif not arguments.prepared:
         again_in_project(grade, arguments)
+    else:
+        for task in grade["tasks"]:  # who reads this has a starter, without the hidden cases
+            task["again"] = task["again"] and task["again"].replace(" (hidden)", "")
     show(grade, arguments)
     return 0 if is_full(grade) else 1
 
