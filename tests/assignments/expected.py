@@ -16,6 +16,7 @@ import tempfile
 sys.dont_write_bytecode = True
 import cases as case_files  # noqa: E402
 import manifest as manifests  # noqa: E402
+import precompiled  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = manifests.ROOT
@@ -49,7 +50,10 @@ def build(source, folder, targets):
     """Builds targets of a CMake project; their programs lie in the folder."""
     jobs = os.environ.get("JOBS") or str(os.cpu_count() or 1)
     if not os.path.isfile(os.path.join(folder, "CMakeCache.txt")):
-        run(["cmake", "-S", source, "-B", folder], "cmake does not configure")
+        run(["cmake", "-S", source, "-B", folder, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], "cmake does not configure")
+        flags = precompiled.flags(BUILD, folder)
+        if flags:
+            run(["cmake", "-S", source, "-B", folder, f"-DCMAKE_CXX_FLAGS={flags}"], "cmake does not configure")
     run(["cmake", "--build", folder, "-j", jobs, "--target", *targets], "the programs that make expected values do not build")
 
 
