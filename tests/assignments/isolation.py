@@ -761,7 +761,7 @@ def supervise():
         answer = {"isolation": ", ".join(in_force) + ("; missing: " + ", ".join(missing) if missing else "")}
         answer |= conduct(request, user, abi, seccomp, namespaces)
     except OSError as error:
-        answer = {"isolation": "none", "status": None, "signal": None, "timed_out": False, "output": b"", "truncated": False, "reason": f"could not be started: {error}"}
+        answer = {"isolation": "none", "status": None, "signal": None, "timed_out": False, "output": b"", "truncated": False, "reason": f"could not be started: {error}", "left": sweep()}
     try:
         with open(1, "wb", closefd=False) as out:
             marshal.dump(answer, out)
