@@ -25,7 +25,6 @@ import tempfile
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 import build  # noqa: E402
 import compare  # noqa: E402
@@ -497,7 +496,7 @@ def grade_folder(grader, arguments):
 
 def main(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--self", dest="own", nargs="?", const=ROOT, metavar="FOLDER")
+    parser.add_argument("--self", dest="own", nargs="?", const=os.path.dirname(HERE), metavar="FOLDER")
     parser.add_argument("--prepared", metavar="FOLDER")
     parser.add_argument("--prepare", metavar="FOLDER")
     parser.add_argument("names", nargs="*", metavar="SLUG SUBMISSION")
