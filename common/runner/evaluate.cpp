@@ -79,13 +79,8 @@ template <class T> class Evaluation {
   }
 
   void choose_all_tiles() {
-    std::vector<Tiled> tiled;
-    for (const Form& form : step_.forms)
-      if (form.tiled) tiled.push_back({&form, p_.sizes(form.pieces)});
     for (const Form& form : step_.forms) {
-      std::vector<Tiled> first = tiled;
-      std::stable_partition(first.begin(), first.end(), [&](const Tiled& x) { return x.form == &form; });
-      choices_.push_back(form.tiled ? choose_tiles(first, options_, step_.paper_tiles) : TileChoice{{1, 1}, 0, ""});
+      choices_.push_back(tiles_of(step_, form, p_, options_));
       note(choices_.back().note);
     }
   }

@@ -45,6 +45,21 @@ struct Tiled {
 /// @throws BadInput with the largest tiles that would fit all forms
 TileChoice choose_tiles(const std::vector<Tiled>& forms, const Options& options, bool paper, Index otherwise = default_capacity);
 
+/// Br and Bc of a form of a step: 1 x 1 if it takes none.
+/// @param step,form  the form, and the step that it is one of: all its forms take what was typed
+/// @param p          the problem
+/// @param options    what was typed
+/// @param otherwise  the capacity where --sram was not typed
+/// @return Br, Bc and the capacity
+/// @throws BadInput with the largest tiles that would fit all forms
+template <class T> TileChoice tiles_of(const Step& step, const Form& form, const Problem<T>& p, const Options& options, Index otherwise = default_capacity) {
+  if (!form.tiled) return {{1, 1}, 0, ""};
+  std::vector<Tiled> tiled{{&form, p.sizes(form.pieces)}};
+  for (const Form& other : step.forms)
+    if (other.tiled && &other != &form) tiled.push_back({&other, p.sizes(other.pieces)});
+  return choose_tiles(tiled, options, step.paper_tiles, otherwise);
+}
+
 /// The tiles `wanted` for a form that is only compared with, made smaller if they do not fit. If not even 1 x 1 does, the capacity
 /// grows to what that needs, and the note says so.
 /// @param form,sizes  the form, and one of its pieces

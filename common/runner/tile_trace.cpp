@@ -1,4 +1,5 @@
 #include "common/runner/tile_trace.hpp"
+#include "common/runner/execute.hpp"
 
 #include <cmath>
 #include <limits>
@@ -136,8 +137,7 @@ void check_tile_trace(const HeadSizes& x, TileShape tiles) {
 template <class T> std::string tile_trace(const Step& step, const Options& options, const Problem<T>& p, const TileChoice& choice) {
   const Form& form = step.forward();
   const Index h = options.trace_head, kv = step.kv_head(h, p.heads(), p.kv_heads());
-  HeadSizes sizes = p.sizes(form.pieces);
-  sizes.br = choice.tiles.br, sizes.bc = choice.tiles.bc;
+  const HeadSizes sizes = sizes_of(form, p, choice.tiles);
   Output<T> out(p);
   Recorder<T> recorder(sizes);
   Memory memory(choice.capacity, &recorder);

@@ -25,11 +25,7 @@ std::vector<Cost> default_costs() {
   double standard_forward = 0, standard_backward = 0;
   for (const Step* step : all_steps()) {
     const Problem<float> p = make_problem<float>(*step, Options{});
-    const auto cost = [&](const Form& form) {
-      TileShape tiles;
-      if (form.tiled) tiles = choose_tiles({{&form, p.sizes(form.pieces)}}, Options{}, step->paper_tiles).tiles;
-      return formula_of(form, p, tiles);
-    };
+    const auto cost = [&](const Form& form) { return formula_of(form, p, tiles_of(*step, form, p, Options{}).tiles); };
     for (const Form& form : step->forms)
       if (form.name == "standard" && form.home == step->name)
         (form.backward() ? standard_backward : standard_forward) = double(flashsteps::moved(cost(form).traffic_formula));

@@ -61,7 +61,7 @@ template <class T> bool compare(const Step& step, Index n, Index d, int rounds) 
   options.dtype = std::is_same_v<T, double> ? Dtype::float64 : Dtype::float32;
   const Problem<T> p = make_problem<T>(step, options);
   const Form& form = step.forward();
-  const TileChoice choice = choose_tiles({{&form, p.sizes(form.pieces)}}, options, step.paper_tiles, cache_bytes() / Index(sizeof(T)));
+  const TileChoice choice = tiles_of(step, form, p, options, cache_bytes() / Index(sizeof(T)));
   Output<T> mine(p), other(p);
   const double pairs = step.causal ? double(n) * double(n + 1) / 2 : double(n) * double(n);
   const int repeat = int(std::max<Index>(1, (1 << 22) / (n * n)));  // so that a round takes long enough to be timed

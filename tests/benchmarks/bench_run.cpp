@@ -46,13 +46,9 @@ std::string gib(double bytes) { return fmt::format("{:.3g} GiB", bytes / (1 << 3
 }  // namespace
 
 template <class T> TileChoice default_tiles(const Step& step, const Form& form, const Problem<T>& p) {
-  if (!form.tiled) return {{1, 1}, 0, ""};
-  std::vector<Tiled> tiled{{&form, p.sizes(form.pieces)}};
-  for (const Form& other : step.forms)
-    if (other.tiled && &other != &form) tiled.push_back({&other, p.sizes(other.pieces)});
   Options options;
   options.dtype = std::is_same_v<T, double> ? Dtype::float64 : Dtype::float32;
-  return choose_tiles(tiled, options, step.paper_tiles, cache_bytes() / Index(sizeof(T)));  // the chip is the cache that the tiles live in
+  return tiles_of(step, form, p, options, cache_bytes() / Index(sizeof(T)));  // the chip is the cache that the tiles live in
 }
 
 template <class T> Runner::Numbers<T>& Runner::numbers(const Case& c, bool estimate) {

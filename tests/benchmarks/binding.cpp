@@ -90,7 +90,7 @@ template <class T> class SessionOf : public Session {
     Options options;  // the tiles that the programs take on a chip as large as a core's second-level cache, or those given
     options.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
     if (pass.br != 0) options.br = pass.br, options.bc = pass.bc, options.sram = kMostElements;
-    const TileChoice choice = choose_tiles({{&form, problem_.sizes(form.pieces)}}, options, false, cache_bytes() / Index(sizeof(T)));
+    const TileChoice choice = tiles_of(step, form, problem_, options, cache_bytes() / Index(sizeof(T)));
     Memory memory(choice.capacity);
     const Threads threads(pass.threads);
     if (!pass.backward) forward_ = {false, false};
