@@ -92,13 +92,15 @@ def main(folder):
     checks = expected.make_checks(manifest, 1, False)
     with open(os.path.join(checks, "cases.json"), encoding="utf-8") as file:
         cases = json.load(file)["cases"]
-    # The solution, then the holes; both with one build folder a kind
-    for upto in ("all", None):
-        place = os.path.join(folder, "solved" if upto else "holes")
-        starter.write_files(place, starter.contents(manifest, upto))
-        build = os.path.join(expected.BUILD, "solved", manifest.slug, "build") if upto else os.path.join(place, "build")
-        wanted = cases if upto else [case for case in cases if case["type"] == "float" or case["judge"][0].startswith("probe")]
-        expected.build(place if not upto else os.path.join(expected.BUILD, "solved", manifest.slug), build, sorted({case["program"] for case in wanted}))
+    # The solution in all types; the holes in float
+    data = all_steps.manifest()
+    only = {name: case for name, case in data["cases"].items() if case["type"] == "float"}
+    with_holes = manifests.Manifest({**data, "cases": only}, path)
+    for upto, source, place in (("all", manifest, os.path.join(expected.BUILD, "solved", manifest.slug)), (None, with_holes, os.path.join(folder, "holes"))):
+        starter.write_files(place, starter.contents(source, upto))
+        build = os.path.join(place, "build")
+        wanted = [case for case in cases if case["name"] in source.cases]
+        expected.build(place, build, sorted({case["program"] for case in wanted}))
         for case in wanted:
             with tempfile.TemporaryDirectory() as scratch:
                 out = os.path.join(scratch, "out")
