@@ -122,11 +122,16 @@ def block_of(path, title, function=None):
     return [line if line.startswith("#") else line[indent:] for line in lines[begin:end]]
 
 
+def is_page(path):
+    """Is this Markdown file a page of the site? What is for teachers alone is none: it lies in a folder staff/."""
+    return path == "README.md" or bool(re.match(r"(docs/(?!(.*/)?staff/).*\.md|steps/\d\d_[^/]*/README\.md)$", path))
+
+
 class Site:
     def __init__(self, build):
         self.build = os.path.abspath(build)
         self.all_files = tracked_files()
-        self.pages = sorted(path for path in self.all_files if path.endswith(".md") and (path == "README.md" or path.startswith("docs/") or re.match(r"steps/\d\d_[^/]*/README\.md$", path)))
+        self.pages = sorted(path for path in self.all_files if is_page(path))
         self.anchors = {path: self.anchors_of(path) for path in self.pages}
         self.files, self.outputs, self.faults = set(), {}, []
         ids = [page_id(path) for path in self.pages]
@@ -148,6 +153,8 @@ class Site:
             return target
         path, _, anchor = target.partition("#")
         full = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+        if "staff" in full.split("/"):
+            raise Fault(f"the link to {target}: {full} is for teachers alone, and not on the site")
         if full in self.anchors:
             if anchor and anchor not in self.anchors[full]:
                 raise Fault(f"the link to {target}: {full} has no heading with the anchor #{anchor}")
@@ -290,7 +297,7 @@ class Site:
         """The pages in the order in which docs/README.md links to them, the main page first, the others behind."""
         linked = [os.path.normpath(os.path.join("docs", match.group(3).partition("#")[0])) for match in markdown.LINK.finditer(read("docs/README.md"))]
         wanted = ["README.md", "docs/README.md", *linked]
-        missing = [path for path in self.pages if path not in wanted and not path.startswith("docs/assignments/")]
+        missing = [path for path in self.pages if path not in wanted]
         self.faults += [f"docs/README.md: {path} is a page, and this list does not link to it" for path in missing if not path.startswith("docs/zh/")]
         missing.sort(key=lambda path: (os.path.dirname(path), not path.endswith("README.md"), path))
         return list(dict.fromkeys([path for path in wanted if path in self.pages] + missing))

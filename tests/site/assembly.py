@@ -34,6 +34,7 @@ FILES = {
     "steps/05_x/same.hpp": CODE,
     "steps/06_y/same.hpp": CODE,
     "steps/05_x/main.cpp": "int main() {}\n",
+    "docs/assignments/a1/staff/answers.md": "# Answers\n\nNobody reads this on the site.\n",
 }
 PROGRAM = "#!/bin/sh\n[ \"$1\" = --bad ] && { echo no such thing >&2; exit 2; }\n[ \"$1\" = --mute ] && exit 0\necho \"counted & shown\"\n"
 
@@ -44,6 +45,7 @@ REFUSED = [
     ("[Add the two](absent.hpp)", "there is no steps/05_x/absent.hpp"),
     ("a [link](absent.hpp) in a text", "there is no steps/05_x/absent.hpp"),
     ("a [link](../07_z/README.md) in a text", "there is no steps/07_z/README.md"),
+    ("a [link](../../docs/assignments/a1/staff/answers.md) in a text", "is for teachers alone"),
     ("a [link](../06_y/README.md#the-code) in a text", "no heading with the anchor #the-code"),
     ("![What is seen.](../../docs/figures/two.svg)", "there is no docs/figures/two.svg"),
     ("![](../../docs/figures/one.svg)", "no text alternative"),
@@ -108,7 +110,9 @@ def assembled(paragraph):
         if site.faults:
             assert not os.path.exists(os.path.join(root, "out")), "a page was written in spite of a fault"
             return site.faults, ""
-        names = [name for name in os.listdir(os.path.join(root, "out", "pages")) if name.endswith("_step05.md")]
+        written = os.listdir(os.path.join(root, "out", "pages"))
+        assert not any("staff" in name or "answers" in name for name in written), "a page for teachers alone is on the site"
+        names = [name for name in written if name.endswith("_step05.md")]
         with open(os.path.join(root, "out", "pages", names[0]), encoding="utf-8") as file:
             return [], file.read()
 
