@@ -59,9 +59,12 @@ def tables():
 
 
 def pages():
-    """All pages: README.md, docs/*.md and the page of each step."""
+    """All pages: README.md, docs/*.md, the page of each step, and what stands in docs/assignments for students."""
     found = ["README.md"] + [f"docs/{name}" for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md")]
     found += [f"docs/zh/{name}" for name in os.listdir(os.path.join(ROOT, "docs", "zh"))] if os.path.isdir(os.path.join(ROOT, "docs", "zh")) else []
+    for folder, folders, names in os.walk(os.path.join(ROOT, "docs", "assignments")):
+        folders[:] = [name for name in folders if name not in ("staff", "solution")]
+        found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith(".md")]
     found += [f"steps/{name}/README.md" for name in os.listdir(os.path.join(ROOT, "steps")) if name[:2].isdigit()]
     return sorted(found)
 
