@@ -14,14 +14,14 @@ BACKWARD = {6: ("backward", "backward_row_order", "backward_standard"), 7: ("bac
 # By step: file, where the hole is, its stub, its probe
 HOLES = {
     1: ("steps/01_safe_softmax_3pass/forward.hpp", {"function": "three_sweeps", "region": "Store the row"}, ['todo("1");'], []),
-    2: ("steps/02_online_softmax_2pass/forward.hpp", {"function": "merge"}, ['return todo<MaxSum<T>>("2");'], []),
+    2: ("steps/02_online_softmax_2pass/forward.hpp", {"function": "merge"}, ['static_cast<void>(a), static_cast<void>(b);', 'return todo<MaxSum<T>>("2");'], []),
     3: ("steps/03_fa_1pass/forward.hpp", {"function": "one_sweep", "region": "Rescale what was summed so far, and add the key"}, ['todo("3");'], ['probe("3", m, l, total(u));']),
     4: ("steps/04_fa1_tiled/forward.hpp", {"region": "Merge it with what was summed so far"}, ['Tile m_new = todo<Tile<T>>("4");', 'Tile l_new = todo<Tile<T>>("4");'], ['probe("4", m_new, l_new, o_i);']),
     5: ("steps/05_fa2_loop_swap/forward.hpp", {"function": "forward", "region": "Weigh the tile against the new maximum"},
         ['Tile m_new = todo<Tile<T>>("5");', 'Tile p = todo<Tile<T>>("5");', 'Tile alpha = todo<Tile<T>>("5");'], ['probe("5", m_new, p, alpha, k_j, bc);']),
     6: ("steps/06_backward_recompute/backward.hpp", {"region": "Recompute the weights: no maximum, no rescaling"}, ['Tile p = todo<Tile<T>>("6");'], ['probe("6", p);']),
     7: ("steps/07_causal_early_exit/backward.hpp", {"region": "Recompute the weights: no maximum, no rescaling"}, ['Tile p = todo<Tile<T>>("7");'], ['probe("7", p);']),
-    8: ("steps/08_gqa/forward.hpp", {"function": "kv_head"}, ['return todo<Index>("8");'], []),
+    8: ("steps/08_gqa/forward.hpp", {"function": "kv_head"}, ['static_cast<void>(h), static_cast<void>(heads), static_cast<void>(kv_heads);', 'return todo<Index>("8");'], []),
 }
 
 
