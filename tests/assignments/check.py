@@ -89,6 +89,28 @@ def check_starter(checks, slug, loaded, prepared, own):
     checks.hold(not warnings, "a starter compiles with warnings", "\n".join(warnings[:20]))
 
 
+def side_by_side(hand_out, prepared, works):
+    """Does works, functions of a grader, as many at once as there are cores: then no core waits for the longest unit of another's work.
+    Returns what they return."""
+    waiting, done = queue.SimpleQueue(), [None] * len(works)
+    for work in enumerate(works):
+        waiting.put(work)
+
+    def take():
+        with grade.Grader(hand_out, prepared, jobs=1, trusted=True) as grader:
+            while True:
+                try:
+                    number, work = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                done[number] = work(grader)
+
+    with concurrent.futures.ThreadPoolExecutor(grade.cores()) as pool:
+        for one in [pool.submit(take) for _ in range(min(grade.cores(), len(works)))]:
+            one.result()
+    return done
+
+
 def check_steps(checks, loaded, hand_out, prepared, own):
     """own  a starter with the numbers that students have"""
     ids = [task["id"] for task in loaded.graded]
@@ -97,9 +119,8 @@ def check_steps(checks, loaded, hand_out, prepared, own):
             solved = starter.solved_tasks(loaded, upto)
             check_score(checks, "the solution" if upto else "the starter", grader.grade(files_of(loaded, upto)), loaded, solved)
             check_score(checks, ("the solution" if upto else "the starter") + " with a starter's own numbers", grader.grade(files_of(loaded, upto), starter=own), loaded, solved)
-    with grade.Grader(hand_out, prepared, trusted=True) as grader:
-        for upto in ids[:-1]:
-            check_score(checks, f"the tasks up to {upto}", grader.grade(files_of(loaded, upto)), loaded, starter.solved_tasks(loaded, upto))
+    side_by_side(hand_out, prepared, [
+        lambda grader, upto=upto: check_score(checks, f"the tasks up to {upto}", grader.grade(files_of(loaded, upto)), loaded, starter.solved_tasks(loaded, upto)) for upto in ids[:-1]])
     checks.say(f"scores of {len(ids) + 1} states")
 
 
@@ -122,7 +143,7 @@ def check_chaff(checks, chaff, files, loaded, grader):
     text = files[chaff["file"]].decode()
     if not checks.hold(text.count(chaff["old"]) == 1, f"{name}: its text stands {text.count(chaff['old'])} times in {chaff['file']}"):
         return False
-    graded = grader.grade({**files, chaff["file"]: text.replace(chaff["old"], chaff["new"]).encode()})
+    graded = grader.grade({**files, chaff["file"]: text.replace(chaff["old"], chaff["new"]).encode()}, without=("double",))
     by_id = {task["id"]: task for task in graded["tasks"] if not task["written"]}
     good = checks.hold(not graded["errors"], f"{name}: does not compile", "\n".join(line for error in graded["errors"] for line in error["lines"]))
     for task in loaded.graded:
@@ -145,24 +166,8 @@ def check_chaffs(checks, loaded, hand_out, prepared, only=None):
     chaffs = manifests.read_json(path) if os.path.isfile(path) else []
     checks.hold(len(chaffs) >= 8, f"there are {len(chaffs)} chaffs, and should be at least 8")
     checks.hold({task["id"] for task in loaded.graded} <= {task for chaff in chaffs for task in chaff["breaks"]}, "some task has no chaff")
-    files, caught = files_of(loaded, "all"), []
-    waiting = queue.SimpleQueue()
-    for chaff in chaffs:
-        if not only or chaff["name"] == only:
-            waiting.put(chaff)
-
-    def work():  # mistakes are compiled beside one another, each as one process: no core waits for the longest unit of another
-        with grade.Grader(hand_out, prepared, jobs=1, trusted=True, without=("double",)) as grader:
-            while True:
-                try:
-                    chaff = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                caught.append(check_chaff(checks, chaff, files, loaded, grader))
-
-    with concurrent.futures.ThreadPoolExecutor(grade.cores()) as pool:
-        for one in [pool.submit(work) for _ in range(grade.cores())]:
-            one.result()
+    files = files_of(loaded, "all")
+    caught = side_by_side(hand_out, prepared, [lambda grader, chaff=chaff: check_chaff(checks, chaff, files, loaded, grader) for chaff in chaffs if not only or chaff["name"] == only])
     checks.say(f"{sum(caught)} of {len(caught)} chaffs caught")
 
 

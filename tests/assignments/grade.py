@@ -392,9 +392,9 @@ class Grader:
             grade = grader.grade({"steps/...": b"..."})
     """
 
-    def __init__(self, starter, prepared, jobs=None, trusted=False, without=()):
-        """trusted  what is graded is the project's own: no isolation; without  cases of these number types are left out"""
-        self.starter, self.jobs, self.without = starter, jobs or cores(), without
+    def __init__(self, starter, prepared, jobs=None, trusted=False):
+        """trusted  what is graded is the project's own: no isolation"""
+        self.starter, self.jobs = starter, jobs or cores()
         self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs, trusted)
 
     def __enter__(self):
@@ -404,13 +404,16 @@ class Grader:
     def __exit__(self, *error):
         self.workshop.__exit__(*error)
 
-    def grade(self, files, messages=(), task=None, case=None, starter=None):
-        """A grade. files  the submission's by path, in bytes; those that are missing are the starter's; starter  another one with its numbers"""
+    def grade(self, files, task=None, case=None, starter=None, without=()):
+        """A grade. files  the submission's by path, in bytes; those that are missing are the starter's
+
+        starter  another one, with its numbers; without  cases of these number types are left out
+        """
         starter = starter or self.starter
-        names = [name for name in wanted_cases(starter.data, starter.cases, task, case) if starter.cases[name]["type"] not in self.without]
-        messages = [*messages, *(f"{path} is not in the submission; the starter's stands in its place" for path in starter.files if path not in files)]
+        names = [name for name in wanted_cases(starter.data, starter.cases, task, case) if starter.cases[name]["type"] not in without]
+        messages = [f"{path} is not in the submission; the starter's stands in its place" for path in starter.files if path not in files]
         self.workshop.put(files)
-        paths, errors = self.workshop.build(starter.programs(names), self.without)
+        paths, errors = self.workshop.build(starter.programs(names), without)
         run = lambda name, number, seconds: self.workshop.run(paths[manifests.program_of(starter.cases[name])], starter.cases[name], starter.folder, number, seconds)
         runs = run_all(starter, names, errors, run, self.jobs)
         tasks, given = grade_all(starter.data, starter.cases, runs, {name: starter.expected(name) for name in names}, starter.sources(files), task, case)

@@ -111,6 +111,11 @@ class Grading(unittest.TestCase):
         self.assertEqual(graded["tasks"][1]["by"], "2.1")
         self.assertEqual(graded["given"], [{"name": "given", "state": "right", "message": None}])
 
+    def test_not_attempted_behind_another_hole(self):
+        end = {"end.txt": "not implemented 2.1\n", "probes.txt": ""}
+        graded = self.grade(everywhere=end, outputs={"given": right()}, sources=['Tile p = todo<Tile<T>>("2.1");', 'Tile l = todo<Tile<T>>("2.2");', 'todo("2.3");'])
+        self.assertEqual({state for state, _ in self.told(graded).values()}, {"not attempted", "manual"})
+
     def test_not_attempted_where_empty_cases_pass(self):
         end = {"end.txt": "not implemented 2.2\n"}
         graded = self.grade({name: end for name in ("one tile", "two tiles", "one tile (hidden)")})
