@@ -230,7 +230,7 @@ class Folder:
     def __init__(self, folder):
         self.folder = os.path.realpath(folder)
         self.manifest = manifests.Manifest(manifests.read_json(os.path.join(self.folder, "grader", "assignment.json")), os.path.join(self.folder, "grader", "assignment.json"))
-        self.data = self.manifest.data
+        self.data = manifests.drop_absent_pages(self.manifest.data, self.folder)
         self.checks = manifests.read_json(os.path.join(self.folder, "grader", "checks", "cases.json"))
         self.cases = {case["name"]: case for case in self.checks["cases"]}
         self.files = self.manifest.files()

@@ -47,7 +47,7 @@ def main(words):
         data = manifests.load(arguments.assignment, arguments.variant).data
         call = f"A={arguments.assignment} " + (f"V={arguments.variant} " if arguments.variant else "")
     else:
-        data, call = manifests.read_json(os.path.join(HERE, "assignment.json")), ""
+        data, call = manifests.drop_absent_pages(manifests.read_json(os.path.join(HERE, "assignment.json")), os.path.dirname(HERE)), ""
     sys.stdout.write(hint(data, arguments.task, arguments.level, call))
     return 0
 

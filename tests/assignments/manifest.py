@@ -57,6 +57,14 @@ class ManifestError(Exception):
         self.faults = faults
 
 
+def drop_absent_pages(data, folder):
+    """A starter has no pages of the steps with holes: what is not there is not pointed to."""
+    for task in data["tasks"]:
+        if not os.path.isfile(os.path.join(folder, task.get("page", "").partition("#")[0])):
+            task.pop("page", None)
+    return data
+
+
 class Manifest:
     """A manifest that keeps the rules.
 

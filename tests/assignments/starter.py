@@ -32,6 +32,7 @@ COMMON = ("common/memory/*.hpp", "common/attention/exp.hpp", "common/attention/h
 KERNEL_COMMON = ("common/cuda/*.hpp", "common/cuda/device_memory.cpp", "common/cuda_on_cpu/*.hpp", "common/cuda_on_cpu/*.cpp")
 GRADER_FILES = ("manifest.py", "cases.py", "grade.py", "compare.py", "report.py", "hint.py", "submit.py", "isolation.py", "build.py")
 NOT_IN_STARTERS = ("expected.cpp", "CMakeLists.txt")
+NAVIGATION = re.compile(r"(?<=\n\n)(\[All pages\]\([^()]*\)\.\s+|[^\n]*[Aa]ll pages:[^\n]*\n([^\n]+\n)*\n)")  # leads to pages that a starter has not
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 
@@ -156,9 +157,15 @@ def contents(manifest, upto=None, hidden=False):
         if int(folder[6:8]) not in manifest.steps_with_holes():
             files[f"{folder}/README.md"] = ""
     for path in [path for path in files if path.endswith("/README.md")]:
-        files[path] = with_links(read(os.path.join(ROOT, path)), os.path.dirname(path), os.path.dirname(path), {*files, "README.md"} - {"README.md"})
-    handout = os.path.join(manifest.folder, "README.md")
-    text = read(handout) if os.path.isfile(handout) else f"# {manifest.title}\n"
+        files[path] = with_links(NAVIGATION.sub("", read(os.path.join(ROOT, path)), 1), os.path.dirname(path), os.path.dirname(path), {*files, "README.md"} - {"README.md"})
+    handouts = [os.path.join(manifest.folder, "README.md")]
+    if manifest.variant:  # its handout speaks of the other one, which stays where it is
+        handouts.append(os.path.join(os.path.dirname(os.path.dirname(manifest.folder)), "README.md"))
+        files[os.path.relpath(handouts[1], ROOT)] = ""
+    text, *others = [NAVIGATION.sub("", read(path)) if os.path.isfile(path) else f"# {manifest.title}\n" for path in handouts]
+    for path, other in zip(handouts[1:], others):
+        place = os.path.relpath(path, ROOT)
+        files[place] = with_links(other, os.path.dirname(place), os.path.dirname(place), files)
     in_project = os.path.relpath(manifest.folder, ROOT) if manifest.folder.startswith(ROOT + os.sep) else f"docs/assignments/{manifest.slug}"
     files["README.md"] = with_links(text, in_project, "", files) + read(os.path.join(HERE, "starter", "README.md.in"))
     return files
