@@ -187,7 +187,7 @@ def compare_counts(out, want, name):
     """What was read, written and added to ("counts"), or held on chip at most ("peak"): exactly. A line is words and then numbers."""
 
     def table(folder):
-        rows = [re.fullmatch(r"([a-z_ ]{1,40}?)((?: +\d{1,18})+) *", line, re.ASCII) for line in text_of(folder, "counts.txt").split("\n") if line.strip()]
+        rows = [re.fullmatch(r"([A-Za-z_ ]{1,40}?)((?: +\d{1,18})+) *", line, re.ASCII) for line in text_of(folder, "counts.txt").split("\n") if line.strip()]
         if not all(rows):
             raise Unreadable("counts.txt is not a table of counts")
         return {row[1]: row[2].split() for row in rows if (row[1] == "peak") == (name == "peak")}
