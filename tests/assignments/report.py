@@ -64,7 +64,7 @@ def details(task):
     where = "; ".join(text for text in ((f"equation {task['equation']}" if task.get("equation") else ""), task.get("page") or "") if text)
     if task["state"] in ("wrong", "not attempted", "blocked") and where:
         lines.append(f"see:   {where}")
-    if task.get("again") and lines and first:
+    if task.get("again") and lines and first and task["state"] != "not attempted":
         lines.append(f"again: {task['again']}")
     if task["state"] in ("wrong", "not attempted"):
         lines.append(f"hint:  {task['hint']}")
