@@ -27,7 +27,8 @@ def plain(text):
 
 def sizes_of(first):
     """The sizes of a case and where its numbers come from: seq_q 4, seq_k 5, causal, normal, seed 7."""
-    words = [name if value is True else f"{name} {value}" for name, value in (first.get("sizes") or {}).items() if value is not False]
+    words = [name if value is True else f"{name} {value}" for name, value in (first.get("sizes") or {}).items()
+             if value is not False and (name not in ("heads", "kv_heads") or value != 1)]
     words += [first[key] for key in ("inputs", "type") if first.get(key)]
     return ", ".join(str(word) for word in words) + (f", seed {first['seed']}" if first.get("seed") is not None else "")
 
