@@ -33,6 +33,7 @@ KERNEL_COMMON = ("common/cuda/*.hpp", "common/cuda/device_memory.cpp", "common/c
 GRADER_FILES = ("manifest.py", "cases.py", "grade.py", "compare.py", "report.py", "hint.py", "submit.py", "isolation.py", "build.py")
 NOT_IN_STARTERS = ("expected.cpp", "CMakeLists.txt")
 NAVIGATION = re.compile(r"(?<=\n\n)(\[All pages\]\([^()]*\)\.\s+|[^\n]*[Aa]ll pages:[^\n]*\n([^\n]+\n)*\n)")  # leads to pages that a starter has not
+GUIDE = "FIRST-STEPS.md"  # the students' page
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 
@@ -167,6 +168,8 @@ def contents(manifest, upto=None, hidden=False):
         place = os.path.relpath(path, ROOT)
         files[place] = with_links(other, os.path.dirname(place), os.path.dirname(place), files)
     in_project = os.path.relpath(manifest.folder, ROOT) if manifest.folder.startswith(ROOT + os.sep) else f"docs/assignments/{manifest.slug}"
+    guide = os.path.join("docs", "assignments", "student.md")
+    files[GUIDE] = with_links(NAVIGATION.sub("", read(os.path.join(ROOT, guide))), os.path.dirname(guide), "", files)
     files["README.md"] = with_links(text, in_project, "", files) + read(os.path.join(HERE, "starter", "README.md.in"))
     return files
 
