@@ -25,11 +25,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import batch  # noqa: E402
 import build  # noqa: E402
 import expected  # noqa: E402
 import grade  # noqa: E402
@@ -111,6 +113,41 @@ def side_by_side(hand_out, prepared, works):
     return done
 
 
+def grades_of(hand_out, prepared, works):
+    """The grades of states of an assignment's own files, by number. works  of each: its files, and number types that are left out. What
+    can stand side by side is compiled together."""
+    grades, groups = {}, {}
+    for number, (files, _) in enumerate(works):
+        groups.setdefault(batch.common_part(files), []).append(number)
+    alone = [number for part, numbers in groups.items() if part is None or len(numbers) == 1 for number in numbers]
+    graded = side_by_side(hand_out, prepared, [lambda grader, work=works[number]: grader.grade(work[0], without=work[1]) for number in alone])
+    grades.update(zip(alone, graded))
+    for part, numbers in groups.items():
+        if part is not None and len(numbers) > 1:
+            grades.update(zip(numbers, grades_together(hand_out, prepared, [works[number] for number in numbers])))
+    return [grades[number] for number in range(len(works))]
+
+
+def grades_together(starters, prepared, works):
+    """starters  the grade.Folder that was handed out"""
+    grades = []
+    with tempfile.TemporaryDirectory(prefix="flashsteps-check-") as folder:
+        together = batch.Batch(prepared, starters.programs(starters.cases), [files for files, _ in works], [without for _, without in works], folder, grade.cores())
+        for number, (files, without) in enumerate(works):
+            names = [name for name in grade.wanted_cases(starters.data, starters.cases) if starters.cases[name]["type"] not in without]
+            place = build.make_folder(folder, f"runs{number}")
+
+            def run(name, at, seconds):
+                case = starters.cases[name]
+                return together.run(manifests.program_of(case), number, case, starters.folder, build.make_folder(place, f"{at}"), starters.data["limits"], seconds)
+
+            runs = grade.run_all(starters, names, {}, run, grade.cores())
+            tasks, given = grade.grade_all(starters.data, starters.cases, runs, {name: starters.expected(name) for name in names}, starters.sources(files))
+            grades.append(grade.grade_of(starters.data, starters.checks, tasks, given, {}, [], True, False))
+            shutil.rmtree(place)
+    return grades
+
+
 def check_steps(checks, loaded, hand_out, prepared, own):
     """own  a starter with the numbers that students have"""
     ids = [task["id"] for task in loaded.graded]
@@ -119,8 +156,8 @@ def check_steps(checks, loaded, hand_out, prepared, own):
             solved = starter.solved_tasks(loaded, upto)
             check_score(checks, "the solution" if upto else "the starter", grader.grade(files_of(loaded, upto)), loaded, solved)
             check_score(checks, ("the solution" if upto else "the starter") + " with a starter's own numbers", grader.grade(files_of(loaded, upto), starter=own), loaded, solved)
-    side_by_side(hand_out, prepared, [
-        lambda grader, upto=upto: check_score(checks, f"the tasks up to {upto}", grader.grade(files_of(loaded, upto)), loaded, starter.solved_tasks(loaded, upto)) for upto in ids[:-1]])
+    for upto, graded in zip(ids[:-1], grades_of(hand_out, prepared, [(files_of(loaded, upto), ()) for upto in ids[:-1]])):
+        check_score(checks, f"the tasks up to {upto}", graded, loaded, starter.solved_tasks(loaded, upto))
     checks.say(f"scores of {len(ids) + 1} states")
 
 
@@ -137,13 +174,9 @@ def check_sanitized(checks, slug, loaded, folder):
     checks.say("solution under sanitizers")
 
 
-def check_chaff(checks, chaff, files, loaded, grader):
-    """One mistake in the solution."""
+def check_chaff(checks, chaff, graded, loaded):
+    """What one mistake in the solution costs."""
     name = f"chaff “{chaff['name']}”"
-    text = files[chaff["file"]].decode()
-    if not checks.hold(text.count(chaff["old"]) == 1, f"{name}: its text stands {text.count(chaff['old'])} times in {chaff['file']}"):
-        return False
-    graded = grader.grade({**files, chaff["file"]: text.replace(chaff["old"], chaff["new"]).encode()}, without=("double",))
     by_id = {task["id"]: task for task in graded["tasks"] if not task["written"]}
     good = checks.hold(not graded["errors"], f"{name}: does not compile", "\n".join(line for error in graded["errors"] for line in error["lines"]))
     for task in loaded.graded:
@@ -167,7 +200,13 @@ def check_chaffs(checks, loaded, hand_out, prepared, only=None):
     checks.hold(len(chaffs) >= 8, f"there are {len(chaffs)} chaffs, and should be at least 8")
     checks.hold({task["id"] for task in loaded.graded} <= {task for chaff in chaffs for task in chaff["breaks"]}, "some task has no chaff")
     files = files_of(loaded, "all")
-    caught = side_by_side(hand_out, prepared, [lambda grader, chaff=chaff: check_chaff(checks, chaff, files, loaded, grader) for chaff in chaffs if not only or chaff["name"] == only])
+    wanted = [chaff for chaff in chaffs if not only or chaff["name"] == only]
+    for chaff in list(wanted):
+        count = files[chaff["file"]].decode().count(chaff["old"])
+        if not checks.hold(count == 1, f"chaff “{chaff['name']}”: its text stands {count} times in {chaff['file']}"):
+            wanted.remove(chaff)
+    changed = lambda chaff: {**files, chaff["file"]: files[chaff["file"]].decode().replace(chaff["old"], chaff["new"]).encode()}
+    caught = [check_chaff(checks, chaff, graded, loaded) for chaff, graded in zip(wanted, grades_of(hand_out, prepared, [(changed(chaff), ("double",)) for chaff in wanted]))]
     checks.say(f"{sum(caught)} of {len(caught)} chaffs caught")
 
 
