@@ -26,10 +26,17 @@ def common_part(files):
     return tuple(sorted(rest.items())) if all(path.endswith(".hpp") for path in rest) else None
 
 
+def hoist(include, hoisted):
+    """Puts an include before all states. Some stand under an #if that asks whether the file is there."""
+    line = include[0].strip()
+    hoisted.append(f'#if __has_include("{include[2]}")\n{line}\n#endif' if include[1] == '"' else line)
+    return ""
+
+
 def text_of(path, files, name, hoisted):
     """A file of a state and what it includes of the state, in the namespace `name`; other includes are added to hoisted."""
     text = files[path].decode()
-    text = INCLUDE.sub(lambda found: text_of(found[2], files, name, hoisted) if found[2] in files else hoisted.append(found[0].strip()) or "", text)
+    text = INCLUDE.sub(lambda found: text_of(found[2], files, name, hoisted) if found[2] in files else hoist(found, hoisted), text)
     text = text.replace("#pragma once\n", "")
     step = re.search(r"namespace flashsteps::(step\d\d) \{", text)[1]
     return (f"namespace flashsteps::{step} {{}}\nnamespace flashsteps::{name}::{step} {{ using namespace flashsteps::{step}; }}\n"
@@ -40,14 +47,10 @@ def source_of(student, states):
     """The translation unit of several states. student  text of grader/compute/student_NN.cpp; states  files by path, by number"""
     hoisted, bodies = [], []
     for number, files in states.items():
-        name, taken = f"v{number:02}", set()
+        name = f"v{number:02}"
 
         def put(found):
-            if found[2] not in files:
-                hoisted.append(found[0].strip())
-                return ""
-            taken.add(found[2])
-            return text_of(found[2], files, name, hoisted)
+            return text_of(found[2], files, name, hoisted) if found[2] in files else hoist(found, hoisted)
 
         text = student.replace("namespace flashsteps {", f"namespace flashsteps::{name} {{").replace("STUDENT_FORMS(flashsteps::forms())\n", "")
         bodies.append(f'#line 1 "{name}"\n' + INCLUDE.sub(put, text))
@@ -73,10 +76,13 @@ class Batch:
         states = [{path: text for path, text in files.items() if of_step(path)} for files in states]
         numbers = list(range(len(states)))
         shares = [share for share in (numbers[first::jobs] for first in range(jobs)) if share]
-        works = {}
+        works, self.varied = {}, set()
         for program in programs:
             for unit in prepared.units[program]:
-                kind = next((word[len("-DSTUDENT_"):].lower() for word in unit.arguments if word.startswith("-DSTUDENT_")), None)
+                kind = None  # the same in all states, or else the number type of a step that is not
+                if prepared.includes(unit) & set(states[0]):
+                    kind = next(word[len("-DSTUDENT_"):].lower() for word in unit.arguments if word.startswith("-DSTUDENT_"))
+                    self.varied.add(program)
                 for at, share in enumerate(shares):
                     works[unit.object, at if kind else None] = (program, unit, kind, at, {number: states[number] for number in share if kind not in without[number]})
         longest_first = sorted(works, key=lambda key: works[key][2] != "fifty")
@@ -89,7 +95,7 @@ class Batch:
                 self.paths.update({(program, number): path for number in share})
 
     def compile(self, program, unit, kind, at, chosen):
-        """The object of a unit: of some states, or, if it is not a student's, of all."""
+        """The object of a unit: of some states, or of all."""
         source, made = unit.source, os.path.join(self.folder, f"{program}-{kind}-{at}-{os.path.basename(unit.object)}")
         if kind and not chosen:
             return None
@@ -124,6 +130,6 @@ class Batch:
     def run(self, program, number, case, starter, place, limits, seconds):
         """Runs a state on a case: build.Ran"""
         words = list(case["arguments"])
-        if any(word.startswith("-DSTUDENT_") for unit in self.prepared.units[program] for word in unit.arguments):
+        if program in self.varied:
             words[words.index("--form") + 1] += f"@{number:02}"
         return build.run_case(self.paths[program, number], {**case, "arguments": words}, starter, place, limits, seconds, run=build.run_trusted)
