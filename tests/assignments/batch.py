@@ -106,7 +106,7 @@ class Batch:
             with open(source, "w", encoding="utf-8") as file:
                 file.write(source_of(student, chosen))
         command = [source if word == unit.source else word for word in unit.arguments]
-        command = [word for here, word in enumerate(command) if word not in ("-MD", "-MT", "-MF") and not (here and command[here - 1] in ("-MT", "-MF"))]
+        command = build.without_listing(command)
         self.do([command[0], "-I", os.path.join(self.folder, "common-part"), *command[1:], "-I", os.path.dirname(unit.source), "-w", "-o", made], program)
         return made
 

@@ -147,6 +147,11 @@ class Prepared:
         return bool(self.includes(unit) & set(self.files))
 
 
+def without_listing(command):
+    """A compiler's command that does not list what it includes."""
+    return [word for at, word in enumerate(command) if word not in ("-MD", "-MT", "-MF") and not (at and command[at - 1] in ("-MT", "-MF"))]
+
+
 class Workshop:
     """A scratch folder with the sources of a starter in which one submission after another is compiled and run.
 
@@ -206,7 +211,7 @@ class Workshop:
             return kept
         place = make_folder(self.work, f"compile{number}")
         command = [self.header(word) if word.endswith("system.hpp") else word.replace(self.prepared.folder, self.starter) for word in unit.arguments]
-        command = [word for at, word in enumerate(command) if word not in ("-MD", "-MT", "-MF") and not (at and command[at - 1] in ("-MT", "-MF"))]
+        command = without_listing(command)
         ended = self.isolated([*command, "-o", os.path.join(place, "unit.o")], [place], [*self.readable, self.objects], compiler=True, **COMPILE_LIMITS)
         lines = None
         if not ended.ok or not is_plain(os.path.join(place, "unit.o")):
