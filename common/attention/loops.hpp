@@ -1,6 +1,7 @@
 #pragma once
 // The loops behind the verbs, written once for speed: blocks of packets and columns whose sums stay in registers.
 #include "common/memory/tile.hpp"
+#include <cassert>
 #include <cstdint>
 
 namespace flashsteps {
@@ -34,15 +35,28 @@ template <class T, int most = 4, class Body> [[gnu::always_inline]] inline void 
   for (; p < packets; ++p) body.template operator()<1>(p);
 }
 
+/// Asks for one of several shares of some memory: the tile behind this one is likely the next to be loaded.
+/// @param data    of this tile
+/// @param first   the first number, counted from there; an address that is not there is not an error
+/// @param length  numbers
+/// @param share   which share
+/// @param shares  how many there are
+template <class T> [[gnu::always_inline]] inline void fetch_share(const T* data, Index first, Index length, Index share, Index shares) {
+  constexpr Index line = 64 / sizeof(T);
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(data) + first * sizeof(T);
+  for (Index n = share * line; n < length; n += shares * line) __builtin_prefetch(reinterpret_cast<const void*>(begin + n * sizeof(T)), 0, 2);
+}
+
 /// update(c, sum, p) for P packets, from p on, of W columns at a time, from j on, and the sums of A B that belong there.
 /// Each sum starts from zero and lives in a register.
 /// @tparam P,W     packets of rows and columns at a time
+/// @tparam across  does a row of B lie in one piece (V)? Else a column does (K^T)
 /// @tparam Update  `void(Packet<T>& c, const Packet<T>& sum, Index p)`
 /// @param a,b,c    [m x n], [n x q] and [m x q]
 /// @param update   is called for each packet of C
 /// @param p,j,end  the first packet of rows, the first column, and the end of the columns
 /// @return the first column that is left over: fewer than W are before the end
-template <int P, int W, class T, class Update> [[gnu::noinline]] Index columns(const Tile<T>& a, View<T> b, Tile<T>& c, Update update, Index p, Index j, Index end) {
+template <int P, int W, bool across, class T, class Update> [[gnu::noinline]] Index columns(const Tile<T>& a, View<T> b, Tile<T>& c, Update update, Index p, Index j, Index end) {
   const Index terms = a.cols(), a_stride = a.apart(), c_stride = c.apart();  // copies, for a store through a packet may alias everything
   for (; j + W <= end; j += W) {
     Packet<T> sum[W][P];
@@ -50,18 +64,27 @@ template <int P, int W, class T, class Update> [[gnu::noinline]] Index columns(c
     for (int w = 0; w < W; ++w)
 #pragma GCC unroll 16
       for (int r = 0; r < P; ++r) sum[w][r] = Packet<T>{};
+    if constexpr (lanes<T> > 1) fetch_share(b.data, b.rows * b.cols + j * terms, W * terms, p / P, c.packets() / P);
     const Packet<T>* x = a.column() + p;
-    const T* y = b.data + j * b.col_stride;
-    // The tile behind this one is likely the next to be loaded: fetch it. An address that is not there is not an error.
-    const std::uintptr_t next = reinterpret_cast<std::uintptr_t>(b.data) + (b.rows * b.cols + j * terms) * sizeof(T);
-#pragma GCC unroll 2
-    for (Index k = 0; k < terms; ++k, x += a_stride, y += b.row_stride) {
-      if (lanes<T> > 1 && k % 2 == 0) __builtin_prefetch(reinterpret_cast<const void*>(next + k * W * sizeof(T)), 0, 2);
+    const T *row = b.data + j * b.col_stride, *column[W];
+#pragma GCC unroll 16
+    for (int w = 0; w < W; ++w) column[w] = row + w * b.col_stride;
+    const auto add = [&](Index k) {
 #pragma GCC unroll 16
       for (int w = 0; w < W; ++w)
 #pragma GCC unroll 16
-        for (int r = 0; r < P; ++r) add_term(sum[w][r], x[r], y[w * b.col_stride]);
-    }
+        for (int r = 0; r < P; ++r) add_term(sum[w][r], x[r], across ? row[w] : column[w][k]);
+      x += a_stride;
+      row += b.row_stride;
+    };
+    // Four terms at a time. Where something else runs on the same core, the time is that of all instructions, not of the multiplications alone
+    Index k = 0;
+    if constexpr (lanes<T> > 1)
+      for (; k + 4 <= terms; k += 4)
+#pragma GCC unroll 4
+        for (int u = 0; u < 4; ++u) add(k + u);
+#pragma GCC unroll 1
+    for (; k < terms; ++k) add(k);
     Packet<T>* out = c.column(j) + p;
 #pragma GCC unroll 16
     for (int w = 0; w < W; ++w, out += c_stride)
@@ -122,21 +145,25 @@ template <class T, class Update> [[gnu::noinline]] void product_over_present(con
 }
 
 /// update(c, sum, p) for every packet of C and the sums of A B that belong there.
-/// @param a,b,c   [m x n], [n x q] and [m x q]
+/// @param a,b,c   [m x n], [n x q] and [m x q]; the rows of B or its columns lie in one piece
 /// @param update  `void(Packet<T>& c, const Packet<T>& sum, Index p)`: is called for each packet of C
 template <class T, class Update> void product(const Tile<T>& a, const View<T>& b, Tile<T>& c, Update update) {
+  assert(b.row_stride == 1 || b.col_stride == 1);
   if (!a.present.all() && !all_finite(b)) return product_over_present(a, b, c, update);
   if (b.present && !all_finite(view(a))) return product_over_present(a, b, c, update);
-  for_packets<T, simd_registers == 32 ? 4 : 2>(c.packets(), [&]<int P>(Index p) {
-    Index j = 0;
-    if constexpr (lanes<T> > 1) {
-      // 8 are left as 4 and 4: the sums of two columns are too few to hide how long an addition takes
-      j = columns<P, 6>(a, b, c, update, p, j, b.cols % 6 == 2 && b.cols >= 8 ? b.cols - 8 : b.cols);
-      j = columns<P, 4>(a, b, c, update, p, j, b.cols);
-      j = columns<P, 2>(a, b, c, update, p, j, b.cols);
-    }
-    columns<P, 1>(a, b, c, update, p, j, b.cols);
-  });
+  const auto strips = [&]<bool across>() {
+    for_packets<T, simd_registers == 32 ? 4 : 2>(c.packets(), [&]<int P>(Index p) {
+      Index j = 0;
+      if constexpr (lanes<T> > 1) {
+        // 8 are left as 4 and 4: the sums of two columns are too few to hide how long an addition takes
+        j = columns<P, 6, across>(a, b, c, update, p, j, b.cols % 6 == 2 && b.cols >= 8 ? b.cols - 8 : b.cols);
+        j = columns<P, 4, across>(a, b, c, update, p, j, b.cols);
+        j = columns<P, 2, across>(a, b, c, update, p, j, b.cols);
+      }
+      columns<P, 1, across>(a, b, c, update, p, j, b.cols);
+    });
+  };
+  b.col_stride == 1 ? strips.template operator()<true>() : strips.template operator()<false>();
 }
 
 /// c = f(c, packet, column) for every packet of a tile
