@@ -75,7 +75,8 @@ class Batch:
                 file.write(text)
         states = [{path: text for path, text in files.items() if of_step(path)} for files in states]
         numbers = list(range(len(states)))
-        shares = [share for share in (numbers[first::jobs] for first in range(jobs)) if share]
+        several = sum(len(prepared.units[program]) for program in programs) >= 2 * jobs  # units enough for all cores: no need to divide the states
+        shares = [share for share in (numbers[first::jobs] for first in range(jobs)) if share] if not several else [numbers]
         works, self.varied = {}, set()
         for program in programs:
             for unit in prepared.units[program]:

@@ -35,6 +35,11 @@ class NotBuilt(Exception):
         self.program, self.lines = program, lines
 
 
+def cores():
+    """How much is done at once."""
+    return int(os.environ.get("JOBS") or os.cpu_count() or 1)
+
+
 def clean_environment(temporary):
     """No variable of who grades, and numbers with a point."""
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": temporary, "TMPDIR": temporary, "LC_ALL": "C.UTF-8", "ASAN_OPTIONS": "detect_leaks=0"}
@@ -95,20 +100,35 @@ def run_cmake(command):
 
 def make(build, programs, jobs):
     """Compiles programs with CMake; returns by program what the compiler said of those that do not compile, and all that was said."""
-    failed, said = {}, []
-    for program in programs:
-        command = ["cmake", "--build", build, "--target", program, "-j", str(jobs)]
+    limit = 6 * COMPILE_SECONDS
+
+    def ended(targets, *more):
+        """(status, what was said); the status of what did not end is None"""
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=6 * COMPILE_SECONDS, stdin=subprocess.DEVNULL)
-            said.append(done.stdout)
-            if done.returncode:
-                failed[program] = first_lines(done.stdout, os.path.dirname(build))
+            done = subprocess.run(["cmake", "--build", build, "-j", str(jobs), "--target", *targets, *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=limit,
+                                  stdin=subprocess.DEVNULL)
+            return done.returncode, done.stdout
         except subprocess.TimeoutExpired:
-            failed[program] = [f"the compiler did not end within {6 * COMPILE_SECONDS} seconds"]
-    return failed, "".join(said)
+            return None, f"the compiler did not end within {limit} seconds\n"
+
+    status, said = ended(programs, "--", "--keep-going") if programs else (0, "")  # at once: no core waits for the last unit of a program
+    failed = {}
+    for program in programs if status != 0 else []:
+        status, words = ended([program])
+        if status is None:
+            failed[program] = [words.rstrip()]
+        elif status != 0:
+            failed[program] = first_lines(words, os.path.dirname(build))
+    return failed, said
 
 
 # What a submission changes
+
+
+def command_of(entry):
+    """The words of an entry of compile_commands.json, without what CMake lets compile in the compiler's place."""
+    words = entry.get("arguments") or shlex.split(entry["command"])
+    return words[1:] if os.path.basename(words[0]) == "ccache" else words
 
 
 Unit = collections.namedtuple("Unit", "source object arguments")  # one translation unit: its command without -o and the object
@@ -132,7 +152,7 @@ class Prepared:
             self.units[program] = [unit for unit in (self.unit_of(command) for command in commands) if unit.object in objects and self.is_students(unit)]
 
     def unit_of(self, command):
-        words = command.get("arguments") or shlex.split(command["command"])
+        words = command_of(command)
         at = words.index("-o")
         return Unit(command["file"], os.path.normpath(os.path.join(command["directory"], words[at + 1])), words[:at] + words[at + 2 :])
 

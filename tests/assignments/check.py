@@ -18,6 +18,7 @@ For each assignment:
 Exit status: 0 all is as it should be, 1 not, 77 there is no such assignment yet.
 """
 import argparse
+import collections
 import concurrent.futures
 import os
 import queue
@@ -36,17 +37,21 @@ import build  # noqa: E402
 import expected  # noqa: E402
 import grade  # noqa: E402
 import manifest as manifests  # noqa: E402
+import precompiled  # noqa: E402
 import report  # noqa: E402
 import starter  # noqa: E402
 
 PARTS = ("starter", "steps", "sanitized", "chaffs", "variants")
+
+# What is to be graded: files, by path in bytes; number types in which it is not run; a check of the grade that says whether it is as it should be
+Work = collections.namedtuple("Work", "files without check")
 
 
 class Checks:
     """Collects what is wrong, and says what was looked at."""
 
     def __init__(self, name):
-        self.name, self.faults, self.began = name, [], time.monotonic()
+        self.name, self.faults, self.began, self.processor = name, [], time.monotonic(), processor_seconds()
 
     def hold(self, true, text, shown=""):
         if not true:
@@ -55,7 +60,13 @@ class Checks:
         return true
 
     def say(self, text):
-        print(f"{self.name}: {text} ({time.monotonic() - self.began:.0f} s)", flush=True)
+        print(f"{self.name}: {text} (so far {time.monotonic() - self.began:.0f} s, {processor_seconds() - self.processor:.0f} s of processors)", flush=True)
+
+
+def processor_seconds():
+    """What this process and those that it waited for have used."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def points(graded):
@@ -72,7 +83,7 @@ def check_score(checks, what, graded, loaded, solved):
     right = {task["id"]: task["points"] if task["id"] in solved else 0 for task in loaded.graded}
     good = points(graded) == right and not graded["errors"] and all(case["state"] == "right" for case in graded["given"])
     good = good and all(task["state"] == "not attempted" for task in graded["tasks"] if not task["written"] and task["id"] not in solved)
-    checks.hold(good, f"{what}: scores {points(graded)} instead of {right}", report.as_text(graded))
+    return checks.hold(good, f"{what}: scores {points(graded)} instead of {right}", report.as_text(graded))
 
 
 def check_starter(checks, slug, loaded, prepared, own):
@@ -107,20 +118,19 @@ def side_by_side(hand_out, prepared, works):
                     return
                 done[number] = work(grader)
 
-    with concurrent.futures.ThreadPoolExecutor(grade.cores()) as pool:
-        for one in [pool.submit(take) for _ in range(min(grade.cores(), len(works)))]:
+    with concurrent.futures.ThreadPoolExecutor(build.cores()) as pool:
+        for one in [pool.submit(take) for _ in range(min(build.cores(), len(works)))]:
             one.result()
     return done
 
 
 def grades_of(hand_out, prepared, works):
-    """The grades of states of an assignment's own files, by number. works  of each: its files, and number types that are left out. What
-    can stand side by side is compiled together."""
+    """The grades of works, in their order. What can stand side by side is compiled together."""
     grades, groups = {}, {}
-    for number, (files, _) in enumerate(works):
-        groups.setdefault(batch.common_part(files), []).append(number)
+    for number, work in enumerate(works):
+        groups.setdefault(batch.common_part(work.files), []).append(number)
     alone = [number for part, numbers in groups.items() if part is None or len(numbers) == 1 for number in numbers]
-    graded = side_by_side(hand_out, prepared, [lambda grader, work=works[number]: grader.grade(work[0], without=work[1]) for number in alone])
+    graded = side_by_side(hand_out, prepared, [lambda grader, work=works[number]: grader.grade(work.files, without=work.without) for number in alone])
     grades.update(zip(alone, graded))
     for part, numbers in groups.items():
         if part is not None and len(numbers) > 1:
@@ -132,33 +142,38 @@ def grades_together(starters, prepared, works):
     """starters  the grade.Folder that was handed out"""
     grades = []
     with tempfile.TemporaryDirectory(prefix="flashsteps-check-") as folder:
-        together = batch.Batch(prepared, starters.programs(starters.cases), [files for files, _ in works], [without for _, without in works], folder, grade.cores())
-        for number, (files, without) in enumerate(works):
-            names = [name for name in grade.wanted_cases(starters.data, starters.cases) if starters.cases[name]["type"] not in without]
+        together = batch.Batch(prepared, starters.programs(starters.cases), [work.files for work in works], [work.without for work in works], folder, build.cores())
+        for number, work in enumerate(works):
+            names = [name for name in grade.wanted_cases(starters.data, starters.cases) if starters.cases[name]["type"] not in work.without]
             place = build.make_folder(folder, f"runs{number}")
 
             def run(name, at, seconds):
                 case = starters.cases[name]
                 return together.run(manifests.program_of(case), number, case, starters.folder, build.make_folder(place, f"{at}"), starters.data["limits"], seconds)
 
-            runs = grade.run_all(starters, names, {}, run, grade.cores())
-            tasks, given = grade.grade_all(starters.data, starters.cases, runs, {name: starters.expected(name) for name in names}, starters.sources(files))
+            runs = grade.run_all(starters, names, {}, run, build.cores())
+            tasks, given = grade.grade_all(starters.data, starters.cases, runs, {name: starters.expected(name) for name in names}, starters.sources(work.files))
             grades.append(grade.grade_of(starters.data, starters.checks, tasks, given, {}, [], True, False))
             shutil.rmtree(place)
     return grades
 
 
 def check_steps(checks, loaded, hand_out, prepared, own):
-    """own  a starter with the numbers that students have"""
-    ids = [task["id"] for task in loaded.graded]
-    with grade.Grader(hand_out, prepared) as grader:  # as submissions are graded
+    """The starter and the solution, as submissions are graded. own  a starter with the numbers that students have"""
+    with grade.Grader(hand_out, prepared) as grader:
         for upto in (None, "all"):
             solved = starter.solved_tasks(loaded, upto)
-            check_score(checks, "the solution" if upto else "the starter", grader.grade(files_of(loaded, upto)), loaded, solved)
-            check_score(checks, ("the solution" if upto else "the starter") + " with a starter's own numbers", grader.grade(files_of(loaded, upto), starter=own), loaded, solved)
-    for upto, graded in zip(ids[:-1], grades_of(hand_out, prepared, [(files_of(loaded, upto), ()) for upto in ids[:-1]])):
-        check_score(checks, f"the tasks up to {upto}", graded, loaded, starter.solved_tasks(loaded, upto))
-    checks.say(f"scores of {len(ids) + 1} states")
+            what = "the solution" if upto else "the starter"
+            check_score(checks, what, grader.grade(files_of(loaded, upto)), loaded, solved)
+            check_score(checks, f"{what} with a starter's own numbers", grader.grade(files_of(loaded, upto), starter=own), loaded, solved)
+    checks.say("scores of the starter and the solution")
+
+
+def states_of(checks, loaded):
+    """The states between: each with the tasks up to one solved."""
+    for task in loaded.graded[:-1]:
+        what, solved = f"the tasks up to {task['id']}", starter.solved_tasks(loaded, task["id"])
+        yield Work(files_of(loaded, task["id"]), (), lambda graded, what=what, solved=solved: check_score(checks, what, graded, loaded, solved))
 
 
 def check_sanitized(checks, slug, loaded, folder):
@@ -169,7 +184,7 @@ def check_sanitized(checks, slug, loaded, folder):
     starter.make_starter(slug, made, upto="all", seed=grade.SEED, hidden=True, git=False, variant=loaded.variant)
     grade.bring_up_to_date(made, place)
     shutil.rmtree(made)
-    graded = grade.grade_self(place, sanitized=True)
+    graded = grade.grade_self(place, sanitized=True, keep=expected.BUILD)
     check_score(checks, "the solution under sanitizers", graded, loaded, [task["id"] for task in loaded.graded])
     checks.say("solution under sanitizers")
 
@@ -194,20 +209,27 @@ def check_chaff(checks, chaff, graded, loaded):
     return good
 
 
-def check_chaffs(checks, loaded, hand_out, prepared, only=None):
+def chaffs_of(checks, loaded, only=None):
+    """The solution with one mistake, for each mistake."""
     path = os.path.join(HERE, "chaffs", f"{loaded.slug}.json")
     chaffs = manifests.read_json(path) if os.path.isfile(path) else []
     checks.hold(len(chaffs) >= 8, f"there are {len(chaffs)} chaffs, and should be at least 8")
     checks.hold({task["id"] for task in loaded.graded} <= {task for chaff in chaffs for task in chaff["breaks"]}, "some task has no chaff")
     files = files_of(loaded, "all")
-    wanted = [chaff for chaff in chaffs if not only or chaff["name"] == only]
-    for chaff in list(wanted):
-        count = files[chaff["file"]].decode().count(chaff["old"])
-        if not checks.hold(count == 1, f"chaff “{chaff['name']}”: its text stands {count} times in {chaff['file']}"):
-            wanted.remove(chaff)
-    changed = lambda chaff: {**files, chaff["file"]: files[chaff["file"]].decode().replace(chaff["old"], chaff["new"]).encode()}
-    caught = [check_chaff(checks, chaff, graded, loaded) for chaff, graded in zip(wanted, grades_of(hand_out, prepared, [(changed(chaff), ("double",)) for chaff in wanted]))]
-    checks.say(f"{sum(caught)} of {len(caught)} chaffs caught")
+    for chaff in chaffs if not only else [chaff for chaff in chaffs if chaff["name"] == only]:
+        text = files[chaff["file"]].decode()
+        count = text.count(chaff["old"])
+        if checks.hold(count == 1, f"chaff “{chaff['name']}”: its text stands {count} times in {chaff['file']}"):
+            changed = {**files, chaff["file"]: text.replace(chaff["old"], chaff["new"]).encode()}
+            yield Work(changed, ("double",), lambda graded, chaff=chaff: check_chaff(checks, chaff, graded, loaded))
+
+
+def check_works(checks, hand_out, prepared, states, chaffs):
+    """States and mistakes, compiled together."""
+    works = [*states, *chaffs]
+    if works:
+        right = [work.check(graded) for work, graded in zip(works, grades_of(hand_out, prepared, works))]
+        checks.say(f"{sum(right[:len(states)])} of {len(states)} states between, {sum(right[len(states):])} of {len(chaffs)} chaffs caught")
 
 
 def check_assignment(slug, parts=PARTS, variant=None, only=None):
@@ -225,8 +247,7 @@ def check_assignment(slug, parts=PARTS, variant=None, only=None):
         checks.say("starter")
     if "steps" in parts:
         check_steps(checks, loaded, hand_out, prepared, grade.Folder(own))
-    if "chaffs" in parts:
-        check_chaffs(checks, loaded, hand_out, prepared, only)
+    check_works(checks, hand_out, prepared, [*states_of(checks, loaded)] if "steps" in parts else [], [*chaffs_of(checks, loaded, only)] if "chaffs" in parts else [])
     if "sanitized" in parts:
         check_sanitized(checks, slug, loaded, folder)
     if "variants" in parts and not variant:
@@ -265,6 +286,7 @@ def main(words):
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--chaff")
     arguments = parser.parse_args(words)
+    precompiled.share_objects(expected.BUILD)
     faults = []
     for slug in arguments.slugs or manifests.slugs():
         if slug == "kits":

@@ -3,8 +3,9 @@
 Results come from the definition (compute/expected.cpp); probes and counts from the solution, run in the same way as a submission.
 All is kept in build/assignments.
 """
-import fcntl
+import concurrent.futures
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+import build as builds  # noqa: E402
 import cases as case_files  # noqa: E402
 import manifest as manifests  # noqa: E402
 import precompiled  # noqa: E402
@@ -48,13 +50,12 @@ def run(command, what):
 
 def build(source, folder, targets):
     """Builds targets of a CMake project; their programs lie in the folder."""
-    jobs = os.environ.get("JOBS") or str(os.cpu_count() or 1)
     if not os.path.isfile(os.path.join(folder, "CMakeCache.txt")):
         run(["cmake", "-S", source, "-B", folder, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], "cmake does not configure")
         flags = precompiled.flags(BUILD, folder)
         if flags:
             run(["cmake", "-S", source, "-B", folder, f"-DCMAKE_CXX_FLAGS={flags}"], "cmake does not configure")
-    run(["cmake", "--build", folder, "-j", jobs, "--target", *targets], "the programs that make expected values do not build")
+    run(["cmake", "--build", folder, "-j", str(builds.cores()), "--target", *targets], "the programs that make expected values do not build")
 
 
 def expected_program():
@@ -162,11 +163,12 @@ def make_checks(manifest, seed, hidden):
         scratch = tempfile.mkdtemp(dir=os.path.dirname(made))
         try:
             listed = []
+            with concurrent.futures.ThreadPoolExecutor(builds.cores()) as pool:
+                made_cases = [pool.submit(make_case, case, os.path.join(scratch, f"{number:03}"), seed, definition, os.path.join(solved, "build")) for number, case in enumerate(wanted, 1)]
             for number, case in enumerate(wanted, 1):
-                folder = f"{number:03}"
-                make_case(case, os.path.join(scratch, folder), seed, definition, os.path.join(solved, "build"))
+                made_cases[number - 1].result()
                 listed.append({**case, "sizes": case_files.full_sizes(case), "inputs": case.get("inputs", "normal"), "seed": case_files.seed_of(case, seed),
-                               "program": manifests.program_of(case), "arguments": case_files.arguments_of(case), "folder": f"checks/{folder}"})
+                               "program": manifests.program_of(case), "arguments": case_files.arguments_of(case), "folder": f"checks/{number:03}"})
             with open(os.path.join(scratch, "cases.json"), "w", encoding="utf-8") as file:
                 json.dump({"slug": manifest.slug, "version": manifest.version, "seed": seed, "cases": listed}, file, ensure_ascii=False, indent=1)
             os.chmod(scratch, 0o755)

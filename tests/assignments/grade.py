@@ -265,24 +265,19 @@ class Usage(Exception):
     """Says in one sentence what there is not."""
 
 
-def cores():
-    """How much is done at once."""
-    return int(os.environ.get("JOBS") or os.cpu_count() or 1)
-
-
 # A starter by itself
 
 
-def grade_self(folder, task=None, case=None, jobs=None, sanitized=False):
-    """Builds a starter with CMake where it stands, and grades it with the numbers that it holds."""
+def grade_self(folder, task=None, case=None, jobs=None, sanitized=False, keep=None):
+    """Builds a starter with CMake where it stands, and grades it with the numbers that it holds. keep  as for build.configure"""
     starter = Folder(folder)
     starter.check_names(task, case)
-    jobs = jobs or cores()
+    jobs = jobs or build.cores()
     names = wanted_cases(starter.data, starter.cases, task, case)
     place = os.path.join(starter.folder, "build-sanitized" if sanitized else "build")
     if not os.path.isfile(os.path.join(place, "CMakeCache.txt")):
         print("The first build takes a minute or two; later ones compile only what you changed.", file=sys.stderr, flush=True)
-    build.configure(starter.folder, place, SANITIZERS if sanitized else "")
+    build.configure(starter.folder, place, SANITIZERS if sanitized else "", keep)
     errors, _ = build.make(place, starter.programs(names), jobs)
     with isolation.scratch("flashsteps-check-") as scratch:
         programs = {}
@@ -377,7 +372,7 @@ def open_prepared(folder, keep=None):
     place = os.path.join(starter.folder, "build")
     programs = starter.programs(starter.cases)
     build.configure(starter.folder, place, keep=keep)
-    errors, said = build.make(place, programs, cores())
+    errors, said = build.make(place, programs, build.cores())
     with open(os.path.join(place, LOG), "a", encoding="utf-8") as file:
         file.write(said)
     if errors:
@@ -394,7 +389,7 @@ class Grader:
 
     def __init__(self, starter, prepared, jobs=None, trusted=False):
         """trusted  what is graded is the project's own: no isolation"""
-        self.starter, self.jobs = starter, jobs or cores()
+        self.starter, self.jobs = starter, jobs or build.cores()
         self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs, trusted)
 
     def __enter__(self):
@@ -451,6 +446,12 @@ def again_in_project(grade, arguments):
             task["hint"] = task["hint"].replace("make hint ", f"make hint A={arguments.slug} ", 1)
 
 
+def again_in_starter(grade):
+    """For who has a starter, without the hidden cases."""
+    for task in grade["tasks"]:
+        task["again"] = task["again"] and task["again"].replace(" (hidden)", "")
+
+
 def write(text, out):
     if out:
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
@@ -488,7 +489,7 @@ def grade_folder(grader, arguments):
         if isinstance(grade, str):
             text = grade + "\n"
         else:
-            again_in_project(grade, argparse.Namespace(**{**vars(arguments), "submission": path}))
+            again_in_starter(grade)  # a student reads it
             text = report.render(grade, arguments.format)
         write(text, os.path.join(reports, f"{name}.{'txt' if isinstance(grade, str) or arguments.format == 'text' else 'json'}"))
         print(f"{name}: {grade if isinstance(grade, str) else str(grade['score']) + '/' + str(grade['out_of'])}", flush=True)
@@ -536,8 +537,7 @@ def main(words):
     elif not arguments.prepared:
         again_in_project(grade, arguments)
     else:
-        for task in grade["tasks"]:  # who reads this has a starter, without the hidden cases
-            task["again"] = task["again"] and task["again"].replace(" (hidden)", "")
+        again_in_starter(grade)
     show(grade, arguments)
     return 0 if is_full(grade) else 1
 

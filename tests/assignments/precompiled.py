@@ -1,6 +1,7 @@
-"""The headers of the system, compiled once for all assignments: they are half of what it takes to compile a step.
+"""What is compiled once for all assignments. A starter on its own does without.
 
-    flags(source, build) are for CMAKE_CXX_FLAGS of a starter that is built in the project. A starter on its own does without.
+    flags(folder, build)   the headers of the system, half of what it takes to compile a step: for CMAKE_CXX_FLAGS of a starter
+    share_objects(folder)  what several starters compile alike, where there is ccache
 
 A compiler that does not take what was precompiled reads the headers again, and says nothing.
 """
@@ -8,8 +9,12 @@ import fcntl
 import hashlib
 import json
 import os
-import shlex
+import shutil
 import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import build as builds  # noqa: E402
 
 HEADERS = """#include <Eigen/Core>
 #include <algorithm>
@@ -35,7 +40,7 @@ def flags(folder, build):
     """`-include FILE` for the compiler of a build that CMake has written; "" where it would not help. folder  keeps what is precompiled"""
     try:
         with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
-            commands = [command.get("arguments") or shlex.split(command["command"]) for command in json.load(file)]
+            commands = [builds.command_of(entry) for entry in json.load(file)]
     except OSError:
         return ""
     if any(word.endswith(".cu") or "kernel" in os.path.basename(word) for command in commands for word in command):
@@ -64,3 +69,10 @@ def flags(folder, build):
                 return ""
             os.rename(header + ".new.hpp", header)
     return "-include " + header
+
+
+def share_objects(folder):
+    """From now on CMake lets ccache compile, if it is there: for the checks, which make many starters that are nearly the same."""
+    if shutil.which("ccache"):
+        os.environ.update({"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_DIR": os.path.join(folder, "ccache"), "CCACHE_BASEDIR": folder, "CCACHE_NOHASHDIR": "1", "CCACHE_MAXSIZE": "2G",
+                           "CCACHE_SLOPPINESS": "pch_defines,time_macros"})

@@ -306,6 +306,8 @@ def main(words):
     parser.add_argument("--check-leaks", action="store_true")
     arguments = parser.parse_args(words)
     try:
+        manifests.load(arguments.slug, arguments.variant)
+        print(f"Making the starter of {arguments.slug}; the first time, what its numbers come from is compiled: a minute or two", flush=True)
         upto = "all" if arguments.solved else arguments.solved_up_to
         make_starter(arguments.slug, arguments.folder, upto, arguments.seed, arguments.hidden, variant=arguments.variant)
         leaks = check_leaks(arguments.folder, arguments.slug, arguments.variant) if arguments.check_leaks else []

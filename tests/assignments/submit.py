@@ -49,7 +49,7 @@ def main(words):
         return 1
     place = os.path.join(starter.folder, "build")
     build.configure(starter.folder, place)
-    errors, _ = build.make(place, starter.programs(starter.cases), grade.cores())
+    errors, _ = build.make(place, starter.programs(starter.cases), build.cores())
     if errors:
         program, lines = next(iter(sorted(errors.items())))
         print(f"Nothing was packed: {program} does not compile.", *lines, sep="\n    ", file=sys.stderr)

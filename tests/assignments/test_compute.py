@@ -2,8 +2,9 @@
 """All eight steps as a starter runs them: what the solution gives is what `expected` allows, in float, double and 50 digits,
 and a hole says its name.
 
-    test_compute.py [WORK_DIR]      builds in WORK_DIR, or in a folder that is removed
+    test_compute.py [WORK_DIR]      builds in WORK_DIR, or in build/assignments/all-steps
 """
+import concurrent.futures
 import decimal
 import json
 import math
@@ -15,12 +16,15 @@ import tempfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import all_steps  # noqa: E402
+import build as builds  # noqa: E402
 import expected  # noqa: E402
 import manifest as manifests  # noqa: E402
+import precompiled  # noqa: E402
 import starter  # noqa: E402
 
 EXACT = decimal.Decimal("1e-45")
-decimal.getcontext().prec = 70
+decimal.DefaultContext.prec = 70  # in every thread
+decimal.setcontext(decimal.DefaultContext)
 
 
 def number(text):
@@ -83,7 +87,20 @@ def judge(case, out, want):
     return None
 
 
+def fault_in(case, build, checks, solved):
+    """What is wrong with a program's result for a case; None if nothing is."""
+    inputs = os.path.join(checks, case["folder"].removeprefix("checks/"))
+    with tempfile.TemporaryDirectory() as scratch:
+        out = os.path.join(scratch, "out")
+        end = run(build, case, os.path.join(inputs, "in"), out)
+        if not solved:
+            return None if reaches_no_hole(case) or end == f"not implemented {case['step']}" else f"ends with {end}"
+        right = end.startswith(case["expect"]) if "expect" in case else end == "done"
+        return f"ends with {end}" if not right else judge(case, out, os.path.join(inputs, "expected"))
+
+
 def main(folder):
+    precompiled.share_objects(expected.BUILD)
     path = os.path.join(folder, "manifest", "assignment.json")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
@@ -101,18 +118,10 @@ def main(folder):
         build = os.path.join(place, "build")
         wanted = [case for case in cases if case["name"] in source.cases]
         expected.build(place, build, sorted({case["program"] for case in wanted}))
-        for case in wanted:
-            with tempfile.TemporaryDirectory() as scratch:
-                out = os.path.join(scratch, "out")
-                end = run(build, case, os.path.join(checks, case["folder"].removeprefix("checks/"), "in"), out)
-                if upto:
-                    right = end.startswith(case["expect"]) if "expect" in case else end == "done"
-                    fault = f"ends with {end}" if not right else judge(case, out, os.path.join(checks, case["folder"].removeprefix("checks/"), "expected"))
-                else:
-                    fault = None if reaches_no_hole(case) or end == f"not implemented {case['step']}" else f"ends with {end}"
-            count += 1
-            if fault:
-                faults.append(f"{'solved' if upto else 'holes'}: {case['name']}: {fault}")
+        with concurrent.futures.ThreadPoolExecutor(builds.cores()) as pool:
+            found = list(pool.map(lambda case: fault_in(case, build, checks, upto), wanted))
+        count += len(found)
+        faults += [f"{'solved' if upto else 'holes'}: {case['name']}: {fault}" for case, fault in zip(wanted, found) if fault]
     for fault in faults:
         print(fault)
     print(f"{count} runs, {len(faults)} wrong")
@@ -129,8 +138,4 @@ def reaches_no_hole(case):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        os.makedirs(sys.argv[1], exist_ok=True)
-        sys.exit(main(sys.argv[1]))
-    with tempfile.TemporaryDirectory() as temporary:
-        sys.exit(main(temporary))
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else os.path.join(expected.BUILD, "all-steps")))
