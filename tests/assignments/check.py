@@ -10,7 +10,7 @@ For each assignment:
                 graded task not attempted, and every given case right
     steps       with the solutions of the tasks up to one it scores exactly their points, and with all of them 100, with the numbers of
                 grading and with those of the starter
-    sanitized   the solution scores 100 also under AddressSanitizer and UndefinedBehaviorSanitizer
+    sanitized   the solution scores 100 also under AddressSanitizer and UndefinedBehaviorSanitizer, in float and in 50 digits
     chaffs      every mistake of chaffs/SLUG.json, in the solution, loses points in the task that it breaks and in no other, save those
                 that it may block; and the first failing case that is shown is one of that task
     variants    each variant scores 0 with holes and 100 solved
@@ -164,7 +164,9 @@ def check_steps(checks, loaded, hand_out, prepared, own):
         for upto in (None, "all"):
             solved = starter.solved_tasks(loaded, upto)
             what = "the solution" if upto else "the starter"
+            grader.workshop.trusted = False
             check_score(checks, what, grader.grade(files_of(loaded, upto)), loaded, solved)
+            grader.workshop.trusted = True  # the same programs, other numbers
             check_score(checks, f"{what} with a starter's own numbers", grader.grade(files_of(loaded, upto), starter=own), loaded, solved)
     checks.say("scores of the starter and the solution")
 
@@ -176,15 +178,21 @@ def states_of(checks, loaded):
         yield Work(files_of(loaded, task["id"]), (), lambda graded, what=what, solved=solved: check_score(checks, what, graded, loaded, solved))
 
 
-def check_sanitized(checks, slug, loaded, folder):
-    """The solution, compiled where it stands with sanitizers."""
+def check_sanitized(checks, slug, loaded, folder, prepared):
+    """The solution, compiled where it stands with sanitizers: what a student writes, in one type of packets and one of single numbers."""
     place = os.path.join(folder, "sanitized")
     made = os.path.join(folder, "sanitized-made")
     shutil.rmtree(made, ignore_errors=True)
     starter.make_starter(slug, made, upto="all", seed=grade.SEED, hidden=True, git=False, variant=loaded.variant)
+    path = os.path.join(made, "CMakeLists.txt")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(re.sub(r"(?m)^compute\(.*\)$", lambda found: found[0].replace(" double", ""), text))
     grade.bring_up_to_date(made, place)
     shutil.rmtree(made)
-    graded = grade.grade_self(place, sanitized=True, keep=expected.BUILD)
+    wanted = lambda case: case["type"] != "double" and prepared.units[manifests.program_of(case)]
+    graded = grade.grade_self(place, sanitized=True, keep=expected.BUILD, wanted=wanted)
     check_score(checks, "the solution under sanitizers", graded, loaded, [task["id"] for task in loaded.graded])
     checks.say("solution under sanitizers")
 
@@ -249,7 +257,7 @@ def check_assignment(slug, parts=PARTS, variant=None, only=None):
         check_steps(checks, loaded, hand_out, prepared, grade.Folder(own))
     check_works(checks, hand_out, prepared, [*states_of(checks, loaded)] if "steps" in parts else [], [*chaffs_of(checks, loaded, only)] if "chaffs" in parts else [])
     if "sanitized" in parts:
-        check_sanitized(checks, slug, loaded, folder)
+        check_sanitized(checks, slug, loaded, folder, prepared)
     if "variants" in parts and not variant:
         names = variants_of(slug)
         checks.hold(names, "there is no variant")

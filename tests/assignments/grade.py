@@ -268,12 +268,13 @@ class Usage(Exception):
 # A starter by itself
 
 
-def grade_self(folder, task=None, case=None, jobs=None, sanitized=False, keep=None):
-    """Builds a starter with CMake where it stands, and grades it with the numbers that it holds. keep  as for build.configure"""
+def grade_self(folder, task=None, case=None, jobs=None, sanitized=False, keep=None, wanted=lambda case: True):
+    """Builds a starter with CMake where it stands, and grades it with the numbers that it holds. keep  as for build.configure; wanted  is a
+    case run at all?"""
     starter = Folder(folder)
     starter.check_names(task, case)
     jobs = jobs or build.cores()
-    names = wanted_cases(starter.data, starter.cases, task, case)
+    names = [name for name in wanted_cases(starter.data, starter.cases, task, case) if wanted(starter.cases[name])]
     place = os.path.join(starter.folder, "build-sanitized" if sanitized else "build")
     if not os.path.isfile(os.path.join(place, "CMakeCache.txt")):
         print("The first build takes a minute or two; later ones compile only what you changed.", file=sys.stderr, flush=True)
