@@ -424,7 +424,10 @@ def grade_submission(grader, path, task=None, case=None):
         files = intake.take(path, grader.starter.files)
     except intake.Refused as refused:
         return f"refused: {refused}"
-    return grader.grade(files, task=task, case=case)
+    graded = grader.grade(files, task=task, case=case)
+    other = intake.mismatch(path, graded["slug"], graded["version"])
+    graded["messages"] += [other] if other else []
+    return graded
 
 
 def refused_grade(starter, sentence):

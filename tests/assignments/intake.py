@@ -2,9 +2,14 @@
 
 Nothing is unpacked onto the disk, and no link is followed. A zip that tries to get out of its folder is refused as a whole.
 """
+import json
 import os
 import stat
+import sys
 import zipfile
+
+sys.dont_write_bytecode = True
+import manifest as manifests  # noqa: E402
 
 FILE_CAP = 256 << 10  # bytes of one file: the longest of the steps has 8 KiB
 ZIP_CAP = 16 << 20  # bytes of a zip, and of all that it holds when unpacked
@@ -127,6 +132,19 @@ def take(path, allowed):
         if b"\0" in data:
             raise Refused(f"{name} is not text")
     return taken
+
+
+def mismatch(path, slug, version):
+    """A sentence if the note that `make submit` put into a zip names another assignment or another version of it."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(manifests.NOTE) as file:
+            note = json.loads(file.read(FILE_CAP))
+        packed = str(note["assignment"])[:60], str(note["version"])[:20]
+    except Exception:  # a folder, a zip without a note, or with anything in its place
+        return None
+    if packed == (slug, version):
+        return None
+    return f"it was packed from {packed[0]!r}, version {packed[1]!r}; this is {slug}, version {version}"
 
 
 def is_one(path, allowed):

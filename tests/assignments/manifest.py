@@ -48,6 +48,8 @@ KEYS = {
     "case": ({"step", "form", "type", "sizes", "judge"}, {"inputs", "seed", "program", "dlse", "scale", "capacity", "expect", "reference", "arguments", "tolerance"}),
 }
 
+NOTE = "submission.json"  # beside the files of a zip that was packed: of which assignment, and which version
+
 
 class ManifestError(Exception):
     """What is wrong with a manifest: .faults, one line each."""

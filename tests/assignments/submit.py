@@ -15,19 +15,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import build  # noqa: E402
 import grade  # noqa: E402
-
-NOTE = "submission.json"
+import manifest as manifests  # noqa: E402
 
 
 def pack(starter, path):
     """Writes the zip."""
     note = {"assignment": starter.data["slug"], "version": starter.data["version"], "files": starter.files}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in [*starter.files, NOTE]:
+        for name in [*starter.files, manifests.NOTE]:
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.external_attr = 0o100644 << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
-            if name == NOTE:
+            if name == manifests.NOTE:
                 archive.writestr(entry, json.dumps(note, indent=1) + "\n")
             else:
                 with open(os.path.join(starter.folder, name), "rb") as file:

@@ -339,6 +339,14 @@ class Grading(unittest.TestCase):
         with self.assertRaises(intake.Refused):
             intake.take(self.folder_of({}), [FILE])
 
+    def test_note_of_a_zip(self):
+        note = lambda text: self.zipped({FILE: b"", "submission.json": text})
+        self.assertIsNone(intake.mismatch(note(b'{"assignment": "a1", "version": "1.0"}'), "a1", "1.0"))
+        self.assertIn("version '0.9'", intake.mismatch(note(b'{"assignment": "a1", "version": "0.9"}'), "a1", "1.0"))
+        self.assertIn("'a2'", intake.mismatch(note(b'{"assignment": "a2", "version": "1.0"}'), "a1", "1.0"))
+        for other in (self.zipped({FILE: b""}), self.folder_of({}), note(b"{"), note(b"[]"), note(b"\xff")):
+            self.assertIsNone(intake.mismatch(other, "a1", "1.0"))
+
     def folder_of(self, names):
         place = self.folder({})
         for name, data in names.items():
