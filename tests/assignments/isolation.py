@@ -697,8 +697,9 @@ def sweep():
     return len(descendants(os.getpid()))
 
 
-def watch(request, user, output, pidfd):
-    """Waits for the end of the process, reads what it writes, looks at what it uses. Returns why it has to be ended, and what it wrote."""
+def watch(request, user, output, pidfd, own):
+    """Waits for the end of the process, reads what it writes, looks at what it uses, without the process `own`, which is this module's.
+    Returns why it has to be ended, and what it wrote."""
     began = time.monotonic()
     look = began + WATCH_SECONDS
     with open("/proc/meminfo", encoding="ascii") as file:
@@ -713,7 +714,8 @@ def watch(request, user, output, pidfd):
         if now >= began + request["seconds"]:
             return f"ran longer than {request['seconds']:g} s", written
         if now >= look:
-            running = descendants(os.getpid())
+            # Without this module's first process in a namespace: what one process may reserve, it may use
+            running = [process for process in descendants(os.getpid()) if process != own]
             if sum(map(resident, running)) > most:
                 return f"used more than {most >> 20} MiB of memory", written
             size, number = used(request["write"])
@@ -796,7 +798,7 @@ def conduct(request, user, abi, seccomp, namespaces):
     for descriptor in (into, fault_into, report_into):
         os.close(descriptor)
     pidfd = os.pidfd_open(process)
-    reason, written = watch(request, user, output, pidfd)
+    reason, written = watch(request, user, output, pidfd, process if namespace else None)
     seconds = time.monotonic() - began
     status = None
     if namespace:

@@ -442,6 +442,13 @@ def resources():
             ended = attack("import mmap; attempt('map 100 GB', lambda: len(mmap.mmap(-1, 100 << 30))); attempt('hold 100 GB', lambda: [bytearray(1 << 20) for _ in range(100 << 10)] and None)", mebibytes=256)
             check(ended.status == 0 and managed(ended) == "", f"100 GB: {ended}")
             ended = attack("""
+                held = []
+                try:
+                    while True: held.append(bytearray(b"x") * (64 << 10))
+                except MemoryError: time.sleep(1)
+            """, mebibytes=256)
+            check(ended.status == 0 and ended.reason == "", f"all that one process may reserve: {ended}")
+            ended = attack("""
                 for _ in range(8):
                     if not os.fork(): held = bytearray(b"x") * (90 << 20); time.sleep(10); os._exit(0)
                 time.sleep(10)
