@@ -101,9 +101,10 @@ gpu-check:
 bench:
 	@bash .ci/packages bench
 	cmake --preset test
-	cmake --build --preset test -j $(JOBS) --target bench against_eigen
+	cmake --build --preset test -j $(JOBS) --target bench against_eigen against_eigen_tuned
 	build/tests/bench --out build $(if $(filter-out 0,$(FULL)),--full --double) $(ARGS)
 	build/tests/against_eigen
+	build/tests/against_eigen_tuned
 
 # A python3 without torch or NumPy says so, and nothing is built: Error 77. Where there is AVX-512 the steps are also held to AVX2
 PYTHON ?= python3

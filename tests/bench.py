@@ -44,7 +44,7 @@ def built(folder):
     cache = open(os.path.join(folder, "CMakeCache.txt")).read()
     if not re.search(r"^benchmark_DIR:\w+=(?!.*NOTFOUND).+", cache, re.M):
         skip("Google Benchmark was not found when the build was configured")
-    names = ["bench", "bench_with_assertions", "against_eigen"]
+    names = ["bench", "bench_with_assertions", "against_eigen", "against_eigen_tuned"]
     subprocess.run(["cmake", "--build", folder, "--target", *names], check=True, stdout=subprocess.DEVNULL)
     mode = re.search(r"^CMAKE_BUILD_TYPE:\w+=(.*)", cache, re.M)[1]
     flags = "".join(re.findall(rf"^CMAKE_CXX_FLAGS(?:_{mode.upper()})?:\w+=(.*)", cache, re.M))
@@ -165,20 +165,21 @@ def main():
     if len(sys.argv) != 2:
         print(__doc__)
         return 2
-    (bench, with_assertions, against_eigen), asserting = built(sys.argv[1])
+    (bench, with_assertions, *against_eigen), asserting = built(sys.argv[1])
     with helpers.temporary() as folder:
         programs = helpers.Programs(sys.argv[1], folder)
         refused(programs, [with_assertions, "--n", "64"], "assertions", "bench: ")
         if asserting:
             refused(programs, [bench, "--n", "64"], "assertions", "bench: ")
-            refused(programs, [against_eigen], "assertions", "against_eigen: ")
+            refused(programs, against_eigen[:1], "assertions", "against_eigen: ")
         else:
-            bad_arguments(programs, bench, against_eigen)
+            bad_arguments(programs, bench, against_eigen[0])
             lists(programs, bench)
             runs(programs, bench)
             skips(programs, bench)
             groups(programs, bench)
-            eigen(programs, against_eigen)
+            for program in against_eigen:
+                eigen(programs, program)
     for failure in failures:
         print("FAILED:", failure)
     print(f"{helpers.checks - len(failures)} of {helpers.checks} checks are right")

@@ -1,6 +1,7 @@
 // Step 05 beside FlashAttention-2 written plainly with Eigen's matrix products, and step 07 under a causal mask beside the same, which skips
 // what is masked. In turn, in one process, on one thread, each result held to the other.
-//   against_eigen [ROUNDS [N ...]]
+//   against_eigen [ROUNDS [N ...]]        plain Eigen compiled with the flags of the steps
+//   against_eigen_tuned [ROUNDS [N ...]]  plain Eigen tuned for the processor of this machine, as -march=native alone does
 // Prints, for each size, the median of the ratios of each round (time of plain Eigen / time of the step) with the smallest and the largest.
 // Exit status: 0; 1 results differ; 2 wrong use, or a build with assertions.
 #include "common/runner/execute.hpp"
@@ -119,8 +120,8 @@ int main(int argc, char** argv) {
   omp_set_num_threads(1);
   bool agree = true;
   try {
-    fmt::print("{}Time of plain Eigen / time of the step with its own tiles, one head, one thread: median [least, most] of {} rounds in turn\n",
-               bench::machine_text(), rounds);
+    fmt::print("{}Time of plain Eigen{} / time of the step with its own tiles, one head, one thread: median [least, most] of {} rounds in turn\n",
+               bench::machine_text(), FLASHSTEPS_EIGEN_FLAGS, rounds);
     for (const Step* step : {&step05::step(), &step07::step()})
       for (const bool wide : {false, true})
         for (const Index d : {64, 128})
