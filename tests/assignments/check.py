@@ -159,15 +159,14 @@ def grades_together(starters, prepared, works):
 
 
 def check_steps(checks, loaded, hand_out, prepared, own):
-    """The starter and the solution, as submissions are graded. own  a starter with the numbers that students have"""
+    """The solution as submissions are graded, and the starter, which hostile.py hands in so. own  a starter with the numbers that students have"""
     with grade.Grader(hand_out, prepared) as grader:
         for upto in (None, "all"):
             solved = starter.solved_tasks(loaded, upto)
             what = "the solution" if upto else "the starter"
-            grader.workshop.trusted = False
-            check_score(checks, what, grader.grade(files_of(loaded, upto)), loaded, solved)
-            grader.workshop.trusted = True  # the same programs, other numbers
-            check_score(checks, f"{what} with a starter's own numbers", grader.grade(files_of(loaded, upto), starter=own), loaded, solved)
+            check_score(checks, what, grader.grade(files_of(loaded, upto), trusted=not upto), loaded, solved)
+            graded = grader.grade(files_of(loaded, upto), starter=own, trusted=True)  # the same programs, other numbers
+            check_score(checks, f"{what} with a starter's own numbers", graded, loaded, solved)
     checks.say("scores of the starter and the solution")
 
 
@@ -178,21 +177,20 @@ def states_of(checks, loaded):
         yield Work(files_of(loaded, task["id"]), (), lambda graded, what=what, solved=solved: check_score(checks, what, graded, loaded, solved))
 
 
-def check_sanitized(checks, slug, loaded, folder, prepared):
-    """The solution, compiled where it stands with sanitizers: what a student writes, in one type of packets and one of single numbers."""
-    place = os.path.join(folder, "sanitized")
-    made = os.path.join(folder, "sanitized-made")
+def grade_solution(slug, loaded, place, without=(), **how):
+    """The grade of the solution, compiled by CMake in the folder `place`. without  as for starter.make_starter; how  as for grade.grade_self"""
+    made = place + "-made"
     shutil.rmtree(made, ignore_errors=True)
-    starter.make_starter(slug, made, upto="all", seed=grade.SEED, hidden=True, git=False, variant=loaded.variant)
-    path = os.path.join(made, "CMakeLists.txt")
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(re.sub(r"(?m)^compute\(.*\)$", lambda found: found[0].replace(" double", ""), text))
+    starter.make_starter(slug, made, upto="all", seed=grade.SEED, hidden=True, git=False, variant=loaded.variant, without=without)
     grade.bring_up_to_date(made, place)
     shutil.rmtree(made)
+    return grade.grade_self(place, keep=expected.BUILD, trusted=True, **how)
+
+
+def check_sanitized(checks, slug, loaded, folder, prepared):
+    """The solution with sanitizers: what a student writes, in one type of packets and one of single numbers."""
     wanted = lambda case: case["type"] != "double" and prepared.units[manifests.program_of(case)]
-    graded = grade.grade_self(place, sanitized=True, keep=expected.BUILD, wanted=wanted)
+    graded = grade_solution(slug, loaded, os.path.join(folder, "sanitized"), ("double",), sanitized=True, wanted=wanted)
     check_score(checks, "the solution under sanitizers", graded, loaded, [task["id"] for task in loaded.graded])
     checks.say("solution under sanitizers")
 
@@ -277,10 +275,12 @@ def check_variant(slug, name):
     loaded = manifests.load(slug, name)
     checks = Checks(f"{slug}, variant {name}")
     hand_out, prepared = grade.prepared_folder(slug, name)
+    folder = os.path.dirname(hand_out.folder)
     with grade.Grader(hand_out, prepared, trusted=True) as grader:
-        for upto in (None, "all"):
-            check_score(checks, "the solution" if upto else "the starter", grader.grade(files_of(loaded, upto)), loaded, starter.solved_tasks(loaded, upto))
-    own = os.path.join(os.path.dirname(hand_out.folder), "as handed out")
+        check_score(checks, "the starter", grader.grade(files_of(loaded, None)), loaded, [])
+    # As expected.py compiled it: where there is ccache, it is not compiled again
+    check_score(checks, "the solution", grade_solution(slug, loaded, os.path.join(folder, "solved")), loaded, starter.solved_tasks(loaded, "all"))
+    own = os.path.join(folder, "as handed out")
     shutil.rmtree(own, ignore_errors=True)
     starter.make_starter(slug, own, variant=name)
     check_starter(checks, slug, loaded, prepared, own)

@@ -268,9 +268,9 @@ class Usage(Exception):
 # A starter by itself
 
 
-def grade_self(folder, task=None, case=None, jobs=None, sanitized=False, keep=None, wanted=lambda case: True):
+def grade_self(folder, task=None, case=None, jobs=None, sanitized=False, keep=None, wanted=lambda case: True, trusted=False):
     """Builds a starter with CMake where it stands, and grades it with the numbers that it holds. keep  as for build.configure; wanted  is a
-    case run at all?"""
+    case run at all? trusted  it is the project's own, and run without isolation"""
     starter = Folder(folder)
     starter.check_names(task, case)
     jobs = jobs or build.cores()
@@ -288,14 +288,15 @@ def grade_self(folder, task=None, case=None, jobs=None, sanitized=False, keep=No
 
         def run(name, number, seconds):
             case = starter.cases[name]
-            return build.run_case(programs[manifests.program_of(case)], case, starter.folder, build.make_folder(scratch, f"case{number}"), starter.data["limits"], seconds, sanitized)
+            return build.run_case(programs[manifests.program_of(case)], case, starter.folder, build.make_folder(scratch, f"case{number}"), starter.data["limits"], seconds, sanitized,
+                                  build.run_trusted if trusted else None)
 
         runs = run_all(starter, names, errors, run, jobs)
         tasks, given = grade_all(starter.data, starter.cases, runs, {name: starter.expected(name) for name in names}, starter.sources(), task, case)
     return grade_of(starter.data, starter.checks, tasks, given, errors, [], False, bool(task or case))
 
 
-SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+SANITIZERS = "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 TIMEOUTS = 2  # of a program; after so many its other cases get LITTLE seconds: they need a few hundredths
 LITTLE = 1
 
@@ -390,8 +391,8 @@ class Grader:
 
     def __init__(self, starter, prepared, jobs=None, trusted=False):
         """trusted  what is graded is the project's own: no isolation"""
-        self.starter, self.jobs = starter, jobs or build.cores()
-        self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs, trusted)
+        self.starter, self.jobs, self.trusted = starter, jobs or build.cores(), trusted
+        self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs)
 
     def __enter__(self):
         self.workshop.__enter__()
@@ -400,15 +401,15 @@ class Grader:
     def __exit__(self, *error):
         self.workshop.__exit__(*error)
 
-    def grade(self, files, task=None, case=None, starter=None, without=()):
+    def grade(self, files, task=None, case=None, starter=None, without=(), trusted=None):
         """A grade. files  the submission's by path, in bytes; those that are missing are the starter's
 
-        starter  another one, with its numbers; without  cases of these number types are left out
+        starter  another one, with its numbers; without  cases of these number types are left out; trusted  in place of the grader's
         """
         starter = starter or self.starter
         names = [name for name in wanted_cases(starter.data, starter.cases, task, case) if starter.cases[name]["type"] not in without]
         messages = [f"{path} is not in the submission; the starter's stands in its place" for path in starter.files if path not in files]
-        self.workshop.put(files)
+        self.workshop.put(files, self.trusted if trusted is None else trusted)
         paths, errors = self.workshop.build(starter.programs(names), without)
         run = lambda name, number, seconds: self.workshop.run(paths[manifests.program_of(starter.cases[name])], starter.cases[name], starter.folder, number, seconds)
         runs = run_all(starter, names, errors, run, self.jobs)

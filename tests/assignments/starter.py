@@ -110,8 +110,8 @@ def has_kernels(manifest):
     return any(manifests.is_kernel(case) for case in manifest.cases.values())
 
 
-def contents(manifest, upto=None, hidden=False):
-    """The files of a starter but for its checks: text by path."""
+def contents(manifest, upto=None, hidden=False, without=()):
+    """The files of a starter but for its checks: text by path. without  number types that its programs leave out"""
     solved, files, kernels = solved_tasks(manifest, upto), {}, has_kernels(manifest)
     for path in matching(COMMON + (KERNEL_COMMON if kernels else ())):
         files[path] = read(os.path.join(ROOT, path))
@@ -143,7 +143,7 @@ def contents(manifest, upto=None, hidden=False):
     files["grader/assignment.json"] = json.dumps(own, ensure_ascii=False, indent=1) + "\n"
     # The project around it
     template = {name: read(os.path.join(HERE, "starter", name)) for name in os.listdir(os.path.join(HERE, "starter"))}
-    programs = [f"compute({program[-2:]} {' '.join(kinds)})" for program, kinds in manifest.programs().items() if program.startswith("compute_")]
+    programs = [f"compute({' '.join([program[-2:], *(kind for kind in kinds if kind not in without)])})" for program, kinds in manifest.programs().items() if program.startswith("compute_")]
     if kernels:
         programs.append("include(grader/compute/kernels.cmake)")
         steps = {manifests.program_of(case): case["step"] for case in manifest.cases.values() if manifests.is_kernel(case)}
@@ -200,7 +200,7 @@ def commit(folder, manifest):
         subprocess.run(["git", "-c", "core.autocrlf=false", "-c", "gc.auto=0", *command], cwd=folder, env=environment, check=True)
 
 
-def make_starter(slug, folder, upto=None, seed=None, hidden=False, git=True, variant=None, checks=True):
+def make_starter(slug, folder, upto=None, seed=None, hidden=False, git=True, variant=None, checks=True, without=()):
     """Makes a starter in a folder that is empty or not there yet.
 
     slug     of the assignment, or the path of a manifest
@@ -209,11 +209,12 @@ def make_starter(slug, folder, upto=None, seed=None, hidden=False, git=True, var
     hidden   with the cases that only grading uses
     git      with a history of one commit
     checks   with inputs and expected values
+    without  number types that its programs leave out
     """
     manifest = manifests.load(slug, variant)
     if os.path.isdir(folder) and os.listdir(folder):
         raise StarterError(f"{folder} is there already, and not empty")
-    files = contents(manifest, upto, hidden)
+    files = contents(manifest, upto, hidden, without)
     made = expected.make_checks(manifest, 1 if seed is None else seed, hidden) if checks else None
     os.makedirs(folder, exist_ok=True)
     write_files(folder, files)
