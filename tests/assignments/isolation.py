@@ -754,7 +754,7 @@ def supervise():
         abi = landlock_abi() if "Landlock" not in left_out else 0
         abi = min([abi, *(int(name.split()[1]) for name in left_out if name.startswith("Landlock "))])
         seccomp = has_seccomp() and "seccomp" not in left_out
-        request["running"] = sum(1 for name in os.listdir("/proc") if name.isdigit() and owner(name) == os.geteuid()) if user is None else 0
+        request["running"] = sum(threads_of(name) for name in os.listdir("/proc") if name.isdigit() and owner(name) == os.geteuid()) if user is None else 0
         namespaces = enter_namespaces(left_out)
         in_force = ([f"Landlock {abi}"] if abi else []) + ([f"user {user}"] if user is not None else []) + namespaces + (["seccomp"] if seccomp else []) + ["limits"]
         missing = ([] if abi else ["Landlock"]) + ([] if user is not None else ["a user of its own (the grader is not root)"] if os.geteuid() else
@@ -769,6 +769,14 @@ def supervise():
             marshal.dump(answer, out)
     except BrokenPipeError:  # there is no grader any more
         pass
+
+
+def threads_of(process):
+    """How much of a limit of processes it takes: each thread counts."""
+    try:
+        return len(os.listdir(f"/proc/{process}/task"))
+    except OSError:
+        return 0
 
 
 def owner(process):

@@ -51,11 +51,21 @@ def check(holds, what):
         print(f"FAILED  {what}", flush=True)
 
 
+def described(leave_out=()):
+    """What a run says of its isolation."""
+    with isolation.scratch() as folder:
+        return isolation.run(["true"], folder_write=[folder], leave_out=leave_out).isolation
+
+
+def in_force(*mechanisms, leave_out=()):
+    """Is one of these in force in a run?"""
+    there = described(leave_out).partition("; missing")[0]
+    return any(name in there for name in mechanisms)
+
+
 def needs(danger, leave_out=()):
     """Whether this danger is held here; if not, what follows must not be tried."""
-    with isolation.scratch() as folder:
-        held = isolation.contained(isolation.run(["true"], folder_write=[folder], leave_out=leave_out).isolation)
-    if danger in held:
+    if danger in isolation.contained(described(leave_out)):
         return True
     if danger not in isolation.contained():  # else it is held, but not by so few mechanisms
         skipped.append(danger)
@@ -335,7 +345,8 @@ def processes():
         variants.append(only("Landlock"))
     for leave_out in variants:
         if "Landlock" not in leave_out or needs("signals", leave_out):
-            ended = attack(SIGNALS, [victim.pid, os.getpid(), int(leave_out == only("Landlock"))], leave_out=leave_out)
+            landlock_alone = not in_force("user", "process namespace", "seccomp", leave_out=leave_out)
+            ended = attack(SIGNALS, [victim.pid, os.getpid(), int(landlock_alone)], leave_out=leave_out)
             check(managed(ended) == "" and ended.status is not None or ended.signal in (9, 15), f"signals without {leave_out}: {ended}")
             check(alive(victim.pid) and victim.poll() is None, f"a signal reached another process, without {leave_out}")
     victim.kill()
@@ -384,6 +395,7 @@ def processes():
         check(managed(ended) == "11\n", f"40 threads where 12 are allowed, without {leave_out}: {ended}")
     interrupted()
     side_by_side()
+    beside_threads()
 
 
 def interrupted():
@@ -416,9 +428,10 @@ def interrupted():
 def side_by_side():
     """Runs at the same time do not disturb each other."""
     results = {}
+    processes = 8 if in_force("user", "namespace") else 8 * 6  # else they are counted together with all of this user
 
     def one(number):
-        results[number] = attack("attempt('see the others', lambda: os.listdir('..')); time.sleep(0.3); print(len([1 for _ in range(5) if os.fork() or os._exit(0)]))", processes=8)
+        results[number] = attack("attempt('see the others', lambda: os.listdir('..')); time.sleep(0.3); print(len([1 for _ in range(5) if os.fork() or os._exit(0)]))", processes=processes)
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -426,6 +439,17 @@ def side_by_side():
     for thread in threads:
         thread.join()
     check([managed(results[number]) for number in range(6)] == ["5\n"] * 6, f"six runs at once: {results}")
+
+
+def beside_threads():
+    """Where a run is counted together with all of its user, the threads of others take none of its processes."""
+    ended = threading.Event()
+    threads = [threading.Thread(target=ended.wait) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    run = attack("print(len([1 for _ in range(5) if os.fork() or os._exit(0)]))", processes=12, leave_out=only("Landlock", "seccomp"))
+    ended.set()
+    check(managed(run) == "5\n", f"beside 40 threads: {run}")
 
 
 def resources():
@@ -459,7 +483,7 @@ def resources():
                 attempt("shared memory", lambda: c("shmget", 0, ctypes.c_size_t(64 << 20), 0o1600))
                 attempt("locked memory", lambda: c("mlockall", 3))
                 attempt("a lower limit", lambda: resource.setrlimit(resource.RLIMIT_AS, (-1, -1)))
-            """)) if "seccomp" in isolation.describe() else ""
+            """)) if in_force("seccomp") else ""
             check(got == "", f"memory by other ways: {got}")
     if needs("disk"):
         code = """
@@ -522,13 +546,13 @@ def rights():
         attempt("lift a limit", lambda: resource.setrlimit(resource.RLIMIT_NPROC, (100000, 100000)))
         attempt("get rights back", lambda: c("prctl", 38, 0, 0, 0, 0))
         attempt("use a ring", lambda: c("syscall", ctypes.c_long(425), 8, ctypes.create_string_buffer(120)))
-    """, [os.getpid()])) if needs("tracing") and "seccomp" in isolation.describe() else ""
+    """, [os.getpid()])) if needs("tracing") and in_force("seccomp") else ""
     check(got == "", f"rights: {got}")
     ended = attack("""
         print(os.getuid() != int(sys.argv[1]), os.getgroups(), os.getgid() == os.getuid())
         print("NoNewPrivs", c and ctypes.CDLL(None).prctl(39, 0, 0, 0, 0))
     """, [os.getuid()])
-    user = "user " in isolation.describe().partition(";")[0]
+    user = in_force("user")
     check(not user or managed(ended).startswith("True [") and "True\n" in managed(ended).splitlines(True)[0], f"the user of a run: {managed(ended)}")
     check("NoNewPrivs 1" in managed(ended), f"new privileges: {managed(ended)}")
     if os.path.exists("/usr/bin/su"):
