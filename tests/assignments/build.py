@@ -316,19 +316,19 @@ class Workshop:
 
     def run(self, path, case, starter, number, seconds):
         """Runs a program on one case of a starter. It may write into one empty folder, and read its inputs."""
-        return run_case(path, case, starter, make_folder(self.work, f"case{number}"), self.limits, seconds, run=run_trusted if self.trusted else isolation.run)
+        return run_case(path, case, starter, make_folder(self.work, f"case{number}"), self.limits, seconds, trusted=self.trusted)
 
 
-def run_case(path, case, starter, place, limits, seconds, sanitized=False, run=None):
-    """One run of a compute program on a case of a starter, in a folder of its own: build.Ran"""
+def run_case(path, case, starter, place, limits, seconds, sanitized=False, trusted=False):
+    """One run of a compute program on a case of a starter, in a folder of its own: build.Ran. trusted  without isolation"""
     source, out = os.path.join(starter, "grader", case["folder"], "in"), make_folder(place, "out")
-    if run is run_trusted and os.path.isdir(source):
+    if trusted and os.path.isdir(source):
         inputs = source
     else:  # copies: no path leads to the expected values beside them
         inputs = make_folder(place, "in")
         for name in os.listdir(source) if os.path.isdir(source) else []:
             copy(os.path.join(source, name), os.path.join(inputs, name))
-    ended = (run or isolation.run)([path, *case["arguments"], "--in", inputs, "--out", out], folder_write=[out], folders_read=[os.path.dirname(path), inputs], env=clean_environment(out), cwd=out,
+    ended = (run_trusted if trusted else isolation.run)([path, *case["arguments"], "--in", inputs, "--out", out], folder_write=[out], folders_read=[os.path.dirname(path), inputs], env=clean_environment(out), cwd=out,
                           seconds=seconds * (4 if sanitized else 1), mebibytes=None if sanitized else limits["mebibytes"], output_kib=limits["output_kib"], processes=16)
     return Ran(out, words_of(ended), ended.timed_out)
 

@@ -110,7 +110,7 @@ def side_by_side(hand_out, prepared, works):
         waiting.put(work)
 
     def take():
-        with grade.Grader(hand_out, prepared, jobs=1, trusted=True) as grader:
+        with grade.Grader(hand_out, prepared, jobs=1) as grader:
             while True:
                 try:
                     number, work = waiting.get_nowait()
@@ -130,7 +130,7 @@ def grades_of(hand_out, prepared, works):
     for number, work in enumerate(works):
         groups.setdefault(batch.common_part(work.files), []).append(number)
     alone = [number for part, numbers in groups.items() if part is None or len(numbers) == 1 for number in numbers]
-    graded = side_by_side(hand_out, prepared, [lambda grader, work=works[number]: grader.grade(work.files, without=work.without) for number in alone])
+    graded = side_by_side(hand_out, prepared, [lambda grader, work=works[number]: grader.grade(work.files, without=work.without, trusted=True) for number in alone])
     grades.update(zip(alone, graded))
     for part, numbers in groups.items():
         if part is not None and len(numbers) > 1:
@@ -276,8 +276,8 @@ def check_variant(slug, name):
     checks = Checks(f"{slug}, variant {name}")
     hand_out, prepared = grade.prepared_folder(slug, name)
     folder = os.path.dirname(hand_out.folder)
-    with grade.Grader(hand_out, prepared, trusted=True) as grader:
-        check_score(checks, "the starter", grader.grade(files_of(loaded, None)), loaded, [])
+    with grade.Grader(hand_out, prepared) as grader:
+        check_score(checks, "the starter", grader.grade(files_of(loaded, None), trusted=True), loaded, [])
     # As expected.py compiled it: where there is ccache, it is not compiled again
     check_score(checks, "the solution", grade_solution(slug, loaded, os.path.join(folder, "solved")), loaded, starter.solved_tasks(loaded, "all"))
     own = os.path.join(folder, "as handed out")

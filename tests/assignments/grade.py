@@ -288,8 +288,7 @@ def grade_self(folder, task=None, case=None, jobs=None, sanitized=False, keep=No
 
         def run(name, number, seconds):
             case = starter.cases[name]
-            return build.run_case(programs[manifests.program_of(case)], case, starter.folder, build.make_folder(scratch, f"case{number}"), starter.data["limits"], seconds, sanitized,
-                                  build.run_trusted if trusted else None)
+            return build.run_case(programs[manifests.program_of(case)], case, starter.folder, build.make_folder(scratch, f"case{number}"), starter.data["limits"], seconds, sanitized, trusted)
 
         runs = run_all(starter, names, errors, run, jobs)
         tasks, given = grade_all(starter.data, starter.cases, runs, {name: starter.expected(name) for name in names}, starter.sources(), task, case)
@@ -389,9 +388,8 @@ class Grader:
             grade = grader.grade({"steps/...": b"..."})
     """
 
-    def __init__(self, starter, prepared, jobs=None, trusted=False):
-        """trusted  what is graded is the project's own: no isolation"""
-        self.starter, self.jobs, self.trusted = starter, jobs or build.cores(), trusted
+    def __init__(self, starter, prepared, jobs=None):
+        self.starter, self.jobs = starter, jobs or build.cores()
         self.workshop = build.Workshop(prepared, starter.data["limits"], self.jobs)
 
     def __enter__(self):
@@ -401,15 +399,15 @@ class Grader:
     def __exit__(self, *error):
         self.workshop.__exit__(*error)
 
-    def grade(self, files, task=None, case=None, starter=None, without=(), trusted=None):
+    def grade(self, files, task=None, case=None, starter=None, without=(), trusted=False):
         """A grade. files  the submission's by path, in bytes; those that are missing are the starter's
 
-        starter  another one, with its numbers; without  cases of these number types are left out; trusted  in place of the grader's
+        starter  another one, with its numbers; without  cases of these number types are left out; trusted  what is graded is the project's own: no isolation
         """
         starter = starter or self.starter
         names = [name for name in wanted_cases(starter.data, starter.cases, task, case) if starter.cases[name]["type"] not in without]
         messages = [f"{path} is not in the submission; the starter's stands in its place" for path in starter.files if path not in files]
-        self.workshop.put(files, self.trusted if trusted is None else trusted)
+        self.workshop.put(files, trusted)
         paths, errors = self.workshop.build(starter.programs(names), without)
         run = lambda name, number, seconds: self.workshop.run(paths[manifests.program_of(starter.cases[name])], starter.cases[name], starter.folder, number, seconds)
         runs = run_all(starter, names, errors, run, self.jobs)
